@@ -1,0 +1,104 @@
+// Package migrate applies the numbered migrations of package schemas, and tells a process whether the tables are the ones
+// it needs. Only `oncepost migrate` changes tables; relay and worker call [Check].
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/schemas"
+)
+
+// VersionTable is where the applied migrations are recorded.
+const VersionTable = "oncepost_migrations"
+
+// lockPoll is how often a process that waits for another one's migration looks again.
+const lockPoll = 200 * time.Millisecond
+
+// Result is one migration that Up applied.
+type Result struct {
+	Version int64
+	File    string
+	Took    time.Duration
+}
+
+// Up applies what is missing, and returns what it applied. Processes that start at once wait for each other on a named
+// lock. A run that was killed in the middle is finished by the next one. A table outbox_messages that is somebody else's
+// is left alone: *ForeignTableError.
+func Up(ctx context.Context, db *sql.DB) (applied []Result, err error) {
+	session, err := lock(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	if err := refuseForeign(ctx, db); err != nil {
+		return nil, err
+	}
+	provider, err := newProvider(db)
+	if err != nil {
+		return nil, err
+	}
+	results, err := provider.Up(ctx)
+	for _, r := range results {
+		applied = append(applied, Result{Version: r.Source.Version, File: r.Source.Path, Took: r.Duration})
+	}
+	if err != nil {
+		return applied, fmt.Errorf("migrate: %w", err)
+	}
+	return applied, nil
+}
+
+func lock(ctx context.Context, db *sql.DB) (*locks.Session, error) {
+	var name sql.NullString
+	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&name); err != nil {
+		return nil, fmt.Errorf("migrate: read the database's name: %w", err)
+	}
+	session, err := locks.Open(ctx, db, 0)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	for {
+		got, err := session.TryLock(ctx, locks.Name(name.String, "migrate"))
+		if err == nil && got[0] {
+			return session, nil
+		}
+		if err == nil {
+			err = wait(ctx, lockPoll)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("migrate: wait for another process's migration: %w", err), session.Close())
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func newProvider(db *sql.DB) (*goose.Provider, error) {
+	store, err := database.NewStore(database.DialectMySQL, VersionTable)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	p, err := goose.NewProvider("", db, schemas.MySQL(), goose.WithStore(store), goose.WithDisableGlobalRegistry(true),
+		goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,120 @@
+// Package mysqldb opens the database that holds oncepost's tables, with the connection settings that its guarantees need
+// whatever the DSN says. It knows no table.
+package mysqldb
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Config says how to reach the server.
+type Config struct {
+	// DSN is in go-sql-driver/mysql's form: user:password@tcp(host:3306)/database. A database is required.
+	DSN string
+	// TLSCA is a PEM file of the certificate authorities to trust; with it, TLS is required and verified.
+	// Default: what the DSN's tls parameter says.
+	TLSCA string
+}
+
+// Backstops on the socket, for a server that has gone silent; every call has a shorter deadline of its own.
+const (
+	dialTimeout = 5 * time.Second
+	ioTimeout   = 30 * time.Second
+)
+
+// Forced are the settings that Open sets over the DSN, for a start-up message.
+const Forced = "charset=utf8mb4 parseTime=false loc=UTC time_zone=+00:00 clientFoundRows=false multiStatements=false " +
+	"interpolateParams=false rejectReadOnly=true timeout=5s readTimeout<=30s writeTimeout<=30s"
+
+// Open returns a pool, without connecting yet. An error says what is wrong with the DSN and never shows its password.
+func Open(c Config) (*sql.DB, error) {
+	cfg, err := parse(c)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("DSN: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetConnMaxLifetime(5 * time.Minute) // a pool follows a failover even while nothing fails
+	return db, nil
+}
+
+func parse(c Config) (*mysql.Config, error) {
+	if c.DSN == "" {
+		return nil, errors.New("no DSN: give one like user:password@tcp(127.0.0.1:3306)/app")
+	}
+	cfg, err := mysql.ParseDSN(c.DSN)
+	if err != nil { // the driver's text can quote the DSN, and with it the password
+		return nil, errors.New("the DSN cannot be parsed: it must look like user:password@tcp(127.0.0.1:3306)/app?tls=true")
+	}
+	if cfg.DBName == "" {
+		return nil, fmt.Errorf("the DSN for %s names no database: end it with /name", cfg.Addr)
+	}
+	force(cfg)
+	if c.TLSCA != "" {
+		if err := trust(cfg, c.TLSCA); err != nil {
+			return nil, err
+		}
+	}
+	return cfg, nil
+}
+
+func force(cfg *mysql.Config) {
+	cfg.ParseTime = false // times stay the server's text, and are never converted here
+	cfg.Loc = time.UTC
+	cfg.ClientFoundRows = false
+	cfg.MultiStatements = false
+	cfg.InterpolateParams = false
+	cfg.RejectReadOnly = true // an error 1290 or 1792 after a failover gives a new connection
+	cfg.Timeout = dialTimeout
+	cfg.ReadTimeout = backstop(cfg.ReadTimeout)
+	cfg.WriteTimeout = backstop(cfg.WriteTimeout)
+	cfg.Collation = ""
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	for name := range cfg.Params { // session variables of the DSN that would undo what follows
+		switch strings.ToLower(name) {
+		case "time_zone", "sql_mode", "autocommit", "tx_isolation", "transaction_isolation":
+			delete(cfg.Params, name)
+		}
+	}
+	cfg.Params["time_zone"] = "'+00:00'"
+	cfg.ConnectionAttributes = "program_name:oncepost"
+}
+
+func backstop(d time.Duration) time.Duration {
+	if d <= 0 || d > ioTimeout {
+		return ioTimeout
+	}
+	return d
+}
+
+func trust(cfg *mysql.Config, file string) error {
+	pem, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	if err != nil {
+		return fmt.Errorf("read the certificate authorities: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("%s holds no PEM certificate", file)
+	}
+	host, _, err := net.SplitHostPort(cfg.Addr)
+	if err != nil {
+		host = cfg.Addr
+	}
+	cfg.TLS = &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}
+	cfg.AllowFallbackToPlaintext = false
+	return nil
+}

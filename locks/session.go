@@ -1,0 +1,144 @@
+// Package locks holds MySQL named locks (GET_LOCK) on a session of their own.
+//
+// A named lock belongs to the server session that took it. A pooled connection that goes back to the pool keeps its
+// locks, and a job is dead for ever; so a [Session] never goes back: closing it ends the server session, which frees
+// every lock at once whatever else failed.
+package locks
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Session is one dedicated database session that holds named locks. It is not safe for concurrent use.
+type Session struct {
+	conn *sql.Conn
+	id   int64
+}
+
+// Open takes a connection out of the pool for good. Where the server should end a session whose client is frozen, idle
+// is the time without a statement after which it does; whole seconds, at least 1 s; zero leaves the server's wait_timeout.
+func Open(ctx context.Context, db *sql.DB, idle time.Duration) (*Session, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("locks: connect: %w", err)
+	}
+	s := &Session{conn: conn}
+	if err := s.setUp(ctx, idle); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Session) setUp(ctx context.Context, idle time.Duration) error {
+	if idle > 0 {
+		seconds := max(1, int((idle+time.Second-1)/time.Second))
+		if _, err := s.conn.ExecContext(ctx, "SET SESSION wait_timeout = ?", seconds); err != nil {
+			return fmt.Errorf("locks: set wait_timeout: %w", err)
+		}
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.id); err != nil {
+		return fmt.Errorf("locks: read connection ID: %w", err)
+	}
+	return nil
+}
+
+// Conn is the session itself, for statements that must run on it. Do not close it.
+func (s *Session) Conn() *sql.Conn { return s.conn }
+
+// ID is the server's connection ID of the session.
+func (s *Session) ID() int64 { return s.id }
+
+// TryLock takes those of names that are free, in one statement and without waiting, and reports for each whether this
+// session holds it now. Names come from [Name].
+func (s *Session) TryLock(ctx context.Context, names ...string) ([]bool, error) {
+	return s.each(ctx, "GET_LOCK(%s, 0)", names)
+}
+
+// Unlock releases names, and reports for each whether this session held it.
+func (s *Session) Unlock(ctx context.Context, names ...string) ([]bool, error) {
+	return s.each(ctx, "RELEASE_LOCK(%s)", names)
+}
+
+// Held reports for each of names whether any session holds it.
+func (s *Session) Held(ctx context.Context, names ...string) ([]bool, error) {
+	return s.each(ctx, "IS_USED_LOCK(%s) IS NOT NULL", names)
+}
+
+// each evaluates a lock function for every name in one statement. Anything but 1 is false: NULL is an error or a lock
+// that nobody holds, and some drivers and proxies give the answer as text.
+func (s *Session) each(ctx context.Context, function string, names []string) ([]bool, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	columns := make([]string, len(names))
+	args := make([]any, len(names))
+	values := make([]sql.NullString, len(names))
+	targets := make([]any, len(names))
+	for i := range names {
+		columns[i] = fmt.Sprintf(function, "?")
+		args[i] = names[i]
+		targets[i] = &values[i]
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT "+strings.Join(columns, ", "), args...).Scan(targets...); err != nil {
+		return nil, fmt.Errorf("locks: %s: %w", function, err)
+	}
+	yes := make([]bool, len(names))
+	for i, v := range values {
+		yes[i] = v.Valid && v.String == "1"
+	}
+	return yes, nil
+}
+
+// Close ends the server session, so that its locks are free at once. It is idempotent.
+func (s *Session) Close() error {
+	if s.conn == nil {
+		return nil
+	}
+	err := End(s.conn)
+	s.conn = nil
+	return err
+}
+
+// End closes conn's network connection instead of giving it back to the pool: whatever the session held (locks, settings,
+// an open transaction) ends with it.
+func End(conn *sql.Conn) error {
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		err = nil // that is how database/sql confirms that it dropped the connection, or that it had done so before
+	}
+	if cerr := conn.Close(); cerr != nil && !errors.Is(cerr, sql.ErrConnDone) {
+		err = errors.Join(err, cerr)
+	}
+	return err
+}
+
+// maxName is the longest lock name that MySQL takes. It folds case, MariaDB does not.
+const maxName = 64
+
+// Name makes the name of a lock: a readable prefix and a hash of the database and the key, lower-case ASCII, at most 64
+// characters. Named locks belong to the whole server; the database in the name keeps two applications apart.
+func Name(database, key string) string {
+	sum := sha256.Sum256([]byte(database + "\x00" + key))
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			return r
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, key)
+	const prefix, hash = "oncepost:", 24 // 96 bits of hash
+	if room := maxName - len(prefix) - 1 - hash; len(readable) > room {
+		readable = readable[:room]
+	}
+	return prefix + readable + ":" + hex.EncodeToString(sum[:])[:hash]
+}

@@ -1,0 +1,175 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// Shards is how many shards the table has: 16, and 16 more for the express lane.
+	Shards = 32
+	// FirstExpressShard is the first shard of the express lane.
+	FirstExpressShard = 16
+	// InlineSize is the largest row, in bytes of payload and headers, that a page carries whole. A larger one comes
+	// without them, and Load reads them when its turn has come: a page of 1 MiB rows must not exhaust memory.
+	InlineSize = 8 << 10
+)
+
+// Row is a message as the relay sees it.
+type Row struct {
+	Key
+	EventType string
+	// Payload and Headers are the stored bytes; nil while the row is Large and not loaded. Headers may be nil anyway.
+	Payload, Headers []byte
+	// Size is the stored size of both, in bytes.
+	Size int
+	// DeliverAt is the column in UTC, RFC 3339 with microseconds, or "" where it is NULL.
+	DeliverAt string
+	// DeliverIn is DeliverAt minus the database's clock at the time of reading; zero or less: at once.
+	DeliverIn time.Duration
+	Priority  int
+}
+
+// Key names one row. An ID that is enqueued again makes another row with another CreatedAt.
+type Key struct {
+	Shard     uint8
+	MessageID string
+	CreatedAt string // the column as the session shows it
+}
+
+// Large reports that the row came without its payload and headers.
+func (r *Row) Large() bool { return r.Payload == nil }
+
+// Position is where to go on reading a shard.
+type Position struct {
+	Shard uint8
+	After string // rows behind this message ID; "" is the shard's head
+	Limit int
+}
+
+// Page is what one read found, and on what server.
+type Page struct {
+	Server ServerState
+	Rows   []Row
+}
+
+// columns come in the order of scan. Times are taken in the session's time zone, which the session has set to UTC.
+const columns = `shard, message_id, event_type, OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) AS size,
+ IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, payload, NULL) AS payload,
+ IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, headers, NULL) AS headers,
+ deliver_at, TIMESTAMPDIFF(MICROSECOND, NOW(6), deliver_at) AS deliver_in, priority, created_at`
+
+// serverArm is the row that every page begins with: who answered, and whether it can be written to.
+const serverArm = `(SELECT 255 AS shard, %s AS message_id, '' AS event_type, 0 AS size, NULL AS payload, NULL AS headers,
+ NULL AS deliver_at, %s AS deliver_in, 0 AS priority, NOW(6) AS created_at)`
+
+const shardArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
+ WHERE shard = ? AND message_id > ? AND message_id < '~' ORDER BY message_id LIMIT ?)`
+
+// Reader reads pages on one session. It is not safe for concurrent use.
+type Reader struct {
+	table string
+	conn  *sql.Conn
+	kind  Kind
+	stmts map[int]*sql.Stmt // by number of shards; they end with the session
+}
+
+// NewReader returns a reader on conn, a session prepared by Prepare.
+func (t Table) NewReader(conn *sql.Conn, kind Kind) *Reader {
+	return &Reader{table: t.name("outbox_messages"), conn: conn, kind: kind, stmts: map[int]*sql.Stmt{}}
+}
+
+// Page reads on from each position, in one statement without locks. Rows come in the order of the positions.
+func (r *Reader) Page(ctx context.Context, positions []Position) (Page, error) {
+	stmt, err := r.prepare(ctx, len(positions))
+	if err != nil {
+		return Page{}, err
+	}
+	args := make([]any, 0, 3*len(positions))
+	for _, p := range positions {
+		args = append(args, p.Shard, p.After, p.Limit)
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return Page{}, err
+	}
+	defer rows.Close()
+	var page Page
+	for rows.Next() {
+		row, deliverIn, err := scan(rows)
+		if err != nil {
+			return Page{}, err
+		}
+		if row.Shard == serverShard {
+			page.Server = ServerState{ID: row.MessageID, ReadOnly: deliverIn.Int64 != 0}
+			continue
+		}
+		row.DeliverIn = time.Duration(deliverIn.Int64) * time.Microsecond
+		page.Rows = append(page.Rows, row)
+	}
+	return page, rows.Err()
+}
+
+const serverShard = 255
+
+func (r *Reader) prepare(ctx context.Context, shards int) (*sql.Stmt, error) {
+	if s := r.stmts[shards]; s != nil {
+		return s, nil
+	}
+	id, readOnly := r.kind.serverExprs()
+	arms := make([]string, 1, 1+shards)
+	arms[0] = fmt.Sprintf(serverArm, id, readOnly)
+	for range shards {
+		arms = append(arms, fmt.Sprintf(shardArm, InlineSize, r.table))
+	}
+	s, err := r.conn.PrepareContext(ctx, strings.Join(arms, " UNION ALL "))
+	if err != nil {
+		return nil, err
+	}
+	r.stmts[shards] = s
+	return s, nil
+}
+
+func scan(rows *sql.Rows) (Row, sql.NullInt64, error) {
+	var (
+		row       Row
+		deliverAt sql.NullString
+		deliverIn sql.NullInt64
+	)
+	err := rows.Scan(&row.Shard, &row.MessageID, &row.EventType, &row.Size, &row.Payload, &row.Headers,
+		&deliverAt, &deliverIn, &row.Priority, &row.CreatedAt)
+	if deliverAt.Valid {
+		row.DeliverAt = strings.Replace(deliverAt.String, " ", "T", 1) + "Z"
+	}
+	return row, deliverIn, err
+}
+
+// Queryer is a *sql.DB, *sql.Conn or *sql.Tx.
+type Queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Load reads the payload and headers of a large row. ErrGone says that the row is not there any more.
+func (t Table) Load(ctx context.Context, q Queryer, row *Row) error {
+	err := q.QueryRowContext(ctx, "SELECT payload, headers FROM "+t.name("outbox_messages")+
+		" WHERE shard = ? AND message_id = ? AND created_at = ?", row.Shard, row.MessageID, row.CreatedAt).
+		Scan(&row.Payload, &row.Headers)
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrGone
+	}
+	return err
+}
+
+// ErrGone says that a row was deleted meanwhile.
+var ErrGone = errors.New("outbox: the row is gone")
+
+// Pending counts the rows that wait, up to limit, so that a large backlog costs no scan.
+func (t Table) Pending(ctx context.Context, q Queryer, limit int) (n int, err error) {
+	err = q.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+t.name("outbox_messages")+
+		" WHERE message_id < '~' LIMIT ?) AS pending", limit).Scan(&n)
+	return n, err
+}

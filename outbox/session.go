@@ -1,0 +1,59 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// Kind is the dialect a session speaks.
+type Kind int
+
+// The two dialects. MySQL includes what calls itself MySQL (Aurora, Percona Server).
+const (
+	MySQL Kind = iota
+	MariaDB
+)
+
+// ServerState is who answers on a session. After a failover a pool can hold sessions to the old and the new primary.
+type ServerState struct {
+	ID       string // differs between servers
+	ReadOnly bool   // a demoted primary: it answers reads for ever and changes nothing
+}
+
+// serverExprs are the SQL for the two fields of ServerState.
+func (k Kind) serverExprs() (id, readOnly string) {
+	if k == MariaDB { // has no UUID of its own in 10.11
+		return "CONCAT_WS(':', @@hostname, @@port, @@server_id, @@datadir)", "(@@global.read_only OR @@innodb_read_only)"
+	}
+	return "@@server_uuid", "(@@global.read_only OR @@global.super_read_only OR @@innodb_read_only)"
+}
+
+// Prepare makes conn a session of the relay: READ COMMITTED, so that no read or delete takes a gap lock that would keep
+// a producer from inserting; UTC, so that times mean the same to all; a strict sql_mode.
+func Prepare(ctx context.Context, conn *sql.Conn) (Kind, error) {
+	for _, set := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		"SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1",
+	} {
+		if _, err := conn.ExecContext(ctx, set); err != nil {
+			return 0, fmt.Errorf("outbox: %s: %w", set, err)
+		}
+	}
+	var version string
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return 0, fmt.Errorf("outbox: read the server's version: %w", err)
+	}
+	if strings.Contains(version, "MariaDB") {
+		return MariaDB, nil
+	}
+	return MySQL, nil
+}
+
+// State asks who answers on q.
+func (k Kind) State(ctx context.Context, q Queryer) (s ServerState, err error) {
+	id, readOnly := k.serverExprs()
+	err = q.QueryRowContext(ctx, "SELECT "+id+", "+readOnly).Scan(&s.ID, &s.ReadOnly)
+	return s, err
+}
