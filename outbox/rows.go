@@ -32,6 +32,20 @@ type Row struct {
 	// DeliverIn is DeliverAt minus the database's clock at the time of reading; zero or less: at once.
 	DeliverIn time.Duration
 	Priority  int
+	// ReadAt is when the page with the row arrived by this process's monotonic clock, ReadDB by the database's.
+	ReadAt, ReadDB time.Time
+}
+
+// Now is the database's time at the instant now of this process.
+func (r *Row) Now(now time.Time) time.Time { return r.ReadDB.Add(now.Sub(r.ReadAt)) }
+
+// Delay is how long from now the message must wait: by the database's clock, whatever the host's clock says. It is never
+// negative.
+func (r *Row) Delay(now time.Time) time.Duration {
+	if r.DeliverAt == "" {
+		return 0
+	}
+	return max(0, r.DeliverIn-now.Sub(r.ReadAt))
 }
 
 // Key names one row. An ID that is enqueued again makes another row with another CreatedAt.
@@ -99,6 +113,7 @@ func (r *Reader) Page(ctx context.Context, positions []Position) (Page, error) {
 	}
 	defer rows.Close()
 	var page Page
+	var db time.Time // the database's, when the read began
 	for rows.Next() {
 		row, deliverIn, err := scan(rows)
 		if err != nil {
@@ -106,15 +121,25 @@ func (r *Reader) Page(ctx context.Context, positions []Position) (Page, error) {
 		}
 		if row.Shard == serverShard {
 			page.Server = ServerState{ID: row.MessageID, ReadOnly: deliverIn.Int64 != 0}
+			if db, err = time.Parse(timeFormat, row.CreatedAt); err != nil {
+				return Page{}, err
+			}
 			continue
 		}
 		row.DeliverIn = time.Duration(deliverIn.Int64) * time.Microsecond
 		page.Rows = append(page.Rows, row)
 	}
+	now := time.Now()
+	for i := range page.Rows {
+		page.Rows[i].ReadAt, page.Rows[i].ReadDB = now, db
+	}
 	return page, rows.Err()
 }
 
-const serverShard = 255
+const (
+	serverShard = 255
+	timeFormat  = "2006-01-02 15:04:05.999999"
+)
 
 func (r *Reader) prepare(ctx context.Context, shards int) (*sql.Stmt, error) {
 	if s := r.stmts[shards]; s != nil {

@@ -74,17 +74,32 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// ConfigError is a field of Config that makes no sense.
+type ConfigError struct {
+	Field string // as in Config: "WorkflowURL", "Quota.MaxSendRate", …
+	Err   error
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
 func (c Config) validate() error {
 	if q := c.Quota.Max24HourSend; q != -1 && q <= 0 {
-		return fmt.Errorf("quota of %v recipients per 24 hours: give a positive number, or -1 for unlimited", q)
+		return &ConfigError{"Quota.Max24HourSend", fmt.Errorf("%v recipients: give a positive number, or -1 for unlimited", q)}
 	}
 	if c.Quota.MaxSendRate < minRate {
-		return fmt.Errorf("sending rate of %v per second: give at least one a minute (%.4f)", c.Quota.MaxSendRate, minRate)
+		return &ConfigError{"Quota.MaxSendRate", fmt.Errorf("%v per second: give at least one a minute (%.4f)", c.Quota.MaxSendRate, minRate)}
 	}
 	if c.MaxMails < 0 || c.MaxBytes < 0 {
-		return errors.New("MaxMails and MaxBytes must not be negative")
+		return &ConfigError{"MaxMails", errors.New("it and MaxBytes must not be negative")}
 	}
-	return validateWorkflowURL(c.WorkflowURL)
+	if err := validateWorkflowURL(c.WorkflowURL); err != nil {
+		return &ConfigError{"WorkflowURL", err}
+	}
+	return nil
 }
 
 func validateWorkflowURL(template string) error {
@@ -92,14 +107,14 @@ func validateWorkflowURL(template string) error {
 		return nil
 	}
 	if !strings.Contains(template, messageIDPlaceholder) {
-		return fmt.Errorf("workflow URL %q: %s is missing", template, messageIDPlaceholder)
+		return fmt.Errorf("%q: %s is missing", template, messageIDPlaceholder)
 	}
 	u, err := url.Parse(expandWorkflowURL(template, "x"))
 	if err != nil {
-		return fmt.Errorf("workflow URL %q: %w", template, err)
+		return err // it quotes the URL
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("workflow URL %q: give an absolute http or https URL", template)
+		return fmt.Errorf("%q: give an absolute http or https URL", template)
 	}
 	return nil
 }

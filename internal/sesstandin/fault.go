@@ -88,18 +88,31 @@ func (f Fault) normalized() (Fault, error) {
 	return f, nil
 }
 
-func (f Fault) oneEffect() error {
-	effects := 0
+// effects counts the effects of which a fault may have one.
+func (f Fault) effects() int {
+	n := 0
 	_, limits := f.limit()
 	for _, has := range []bool{f.Error != nil, f.DropBefore, f.DropAfter, f.Garbage, limits} {
 		if has {
-			effects++
+			n++
 		}
 	}
+	return n
+}
+
+func (f Fault) hasEffect() bool {
+	return f.effects() > 0 || f.Delay != 0 || f.AnswerDelay != 0
+}
+
+func (f Fault) oneEffect() error {
+	effects := f.effects()
+	_, limits := f.limit()
 	switch {
 	case effects > 1:
 		return errors.New("fault: give one of error, drop_before, drop_after, garbage, and a limit")
-	case effects == 0 && f.Delay == 0 && f.AnswerDelay == 0:
+	case limits && (f.Action == actionGetSendQuota || f.Delay > 0 || f.AnswerDelay > 0):
+		return errors.New("fault: a limit refuses sends, at once")
+	case !f.hasEffect():
 		return errors.New("fault: it has no effect")
 	}
 	return nil

@@ -72,7 +72,7 @@ func (f *faults) pick(action, messageID string, recipients []string) script {
 		if s.Matched <= s.Fault.After {
 			continue
 		}
-		if l, ok := s.Fault.limit(); ok && action != actionGetSendQuota {
+		if l, ok := s.Fault.limit(); ok {
 			sc.limits, sc.ids = append(sc.limits, l), append(sc.ids, s.ID)
 			continue
 		}

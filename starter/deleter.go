@@ -1,0 +1,114 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// deleter deletes rows that have started, in few large batches: a late delete costs nothing but a refused second start.
+type deleter struct {
+	relay  *Relay
+	rows   *outbox.Deleter
+	server outbox.ServerState
+}
+
+func (d *deleter) run(ctx context.Context) error {
+	cfg := d.relay.cfg
+	for {
+		keys, fails, wait := d.relay.finds.take(cfg.MaxDelete, cfg.linger)
+		if err := d.move(ctx, fails); err != nil {
+			d.relay.finds.release(keys)
+			return err
+		}
+		if len(keys) > 0 {
+			if err := d.delete(ctx, keys); err != nil {
+				return err
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.await(ctx, wait)
+	}
+}
+
+func (d *deleter) await(ctx context.Context, wait time.Duration) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-d.relay.finds.wake:
+	}
+}
+
+func (d *deleter) delete(ctx context.Context, keys []outbox.Key) error {
+	ctx, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
+	defer cancel()
+	result, err := d.rows.Delete(ctx, keys)
+	if err == nil {
+		err = sameServer(d.server, result.Server)
+	}
+	if err != nil {
+		d.relay.finds.release(keys)
+		return fmt.Errorf("delete rows: %w", err)
+	}
+	gone := without(keys, result.Locked)
+	d.relay.rows.deleted(gone)
+	d.relay.stats.deleted.Add(int64(len(gone)))
+	d.relay.finds.settle(keys, result.Locked)
+	return nil
+}
+
+// without returns keys less those in some.
+func without(keys, some []outbox.Key) []outbox.Key {
+	if len(some) == 0 {
+		return keys
+	}
+	out := make(map[outbox.Key]bool, len(some))
+	for _, k := range some {
+		out[k] = true
+	}
+	var left []outbox.Key
+	for _, k := range keys {
+		if !out[k] {
+			left = append(left, k)
+		}
+	}
+	return left
+}
+
+// move moves messages to outbox_failed, and says so.
+func (d *deleter) move(ctx context.Context, fails []failing) error {
+	for i, f := range fails {
+		call, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
+		moved, err := d.rows.MoveToFailed(call, f.key, f.reason, f.detail)
+		cancel()
+		if err != nil {
+			d.relay.finds.fail(fails[i:]...)
+			return fmt.Errorf("move %s to outbox_failed: %w", f.key.MessageID, err)
+		}
+		// Not moved: the row is gone, or a producer holds it; then it will be read and judged again.
+		d.relay.rows.deleted([]outbox.Key{f.key})
+		if moved {
+			d.report(f)
+		}
+	}
+	return nil
+}
+
+func (d *deleter) report(f failing) {
+	d.relay.stats.failed.Add(1)
+	name := CondFailed
+	if f.reason == outbox.ReasonIDReused {
+		name = CondIDReused
+	}
+	d.relay.cfg.Report(Condition{
+		Name: name, Active: true, MessageID: f.key.MessageID,
+		Detail: "the message is in outbox_failed now: " + f.detail,
+	})
+}

@@ -1,0 +1,170 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// kick starts workers for the rows that may start now. Each goes on with the next row by itself, and ends when there is
+// none or the limit is reached.
+func (r *Relay) kick() {
+	for {
+		row := r.next()
+		if row == nil {
+			return
+		}
+		r.workers.Go(func() { r.work(row) })
+	}
+}
+
+// next takes a row to start, if the gate, the limit and a stop under way allow one.
+func (r *Relay) next() *outbox.Row {
+	if r.hard.Err() != nil || r.stopping.Load() || !r.gate.allow(time.Now()) {
+		return nil
+	}
+	row := r.rows.next(r.limit.current())
+	if row == nil {
+		r.gate.returnTrial()
+	}
+	return row
+}
+
+func (r *Relay) work(row *outbox.Row) {
+	for row != nil {
+		r.start(row)
+		row = r.next()
+	}
+}
+
+// start tries row once, with no transaction and no connection held.
+func (r *Relay) start(row *outbox.Row) {
+	release, err := r.load(row)
+	if err != nil {
+		r.notLoaded(row, err)
+		return
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(r.hard, r.cfg.StartTimeout)
+	defer cancel()
+	began := time.Now()
+	o := r.starter.Start(ctx, row, row.Delay(began))
+	if o.settled() {
+		r.limit.observe(began, time.Since(began), r.rows.starting())
+	}
+	r.settle(row, began, o)
+}
+
+// load reads a large row's payload, within the bound on bytes in memory. The connection goes back before the start.
+func (r *Relay) load(row *outbox.Row) (release func(), err error) {
+	if !row.Large() {
+		return func() {}, nil
+	}
+	size := min(int64(row.Size), r.cfg.MaxBytes)
+	if err := r.large.Acquire(r.hard, size); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
+	defer cancel()
+	if err := r.table.Load(ctx, r.db, row); err != nil {
+		r.large.Release(size)
+		return nil, err
+	}
+	return func() {
+		row.Payload, row.Headers = nil, nil
+		r.large.Release(size)
+	}, nil
+}
+
+// notLoaded lets a row be read again: the database failed, and the term will end by itself, or the row is gone.
+func (r *Relay) notLoaded(row *outbox.Row, err error) {
+	if errors.Is(err, outbox.ErrGone) {
+		r.gate.acquitted(row.MessageID)
+		r.rows.forget(row.Key)
+		return
+	}
+	r.cfg.Logger.Warn("large message not read, will be tried again", "message_id", row.MessageID, "shard", row.Shard, "error", err)
+	r.rows.retry(row.Key, r.cfg.minBackoff, r.cfg.maxBackoff)
+}
+
+// settle does with row what its start came to.
+func (r *Relay) settle(row *outbox.Row, began time.Time, o Outcome) {
+	switch o.Class {
+	case Started, Duplicate:
+		r.settled(row, began, o)
+	case Reused:
+		r.rows.done(row.Key)
+		r.finds.fail(failing{row.Key, outbox.ReasonIDReused, o.Reason})
+	case Never:
+		guilty, report := r.gate.refused(row.MessageID, o.Reason)
+		r.report(report)
+		if guilty {
+			r.rows.done(row.Key)
+			r.finds.fail(failing{row.Key, outbox.ReasonNeverStarts, o.Reason})
+			return
+		}
+		r.again(row, began, o, r.cfg.suspicion)
+	case Misconfigured, Away:
+		r.report(r.gate.failed(o))
+		r.again(row, began, o, r.cfg.minBackoff)
+	default:
+		panic(fmt.Sprintf("starter: outcome %v", o.Class))
+	}
+}
+
+func (r *Relay) settled(row *outbox.Row, began time.Time, o Outcome) {
+	if o.Class == Duplicate {
+		r.stats.duplicates.Add(1)
+	} else {
+		r.stats.started.Add(1)
+	}
+	row.Payload, row.Headers = nil, nil
+	r.rows.done(row.Key)
+	r.finds.add(row.Key)
+	opened, report := r.gate.succeeded(began, row.MessageID)
+	r.report(report)
+	if opened {
+		r.rows.wakeWaiting()
+		r.kick()
+	}
+}
+
+func (r *Relay) again(row *outbox.Row, began time.Time, o Outcome, base time.Duration) {
+	r.stats.retried.Add(1)
+	r.cfg.Logger.Debug("start will be tried again", "message_id", row.MessageID, "event_type", row.EventType,
+		"shard", row.Shard, "class", o.Class.String(), "reason", o.Reason)
+	if o.Overload {
+		r.limit.overloaded(began)
+	}
+	row.Payload, row.Headers = nil, nil
+	r.rows.retry(row.Key, base, r.cfg.maxBackoff)
+}
+
+func (r *Relay) report(conditions []Condition) {
+	for _, c := range conditions {
+		r.cfg.Report(c)
+	}
+}
+
+// guard keeps the namespace verified, and probes while the gate is shut.
+func (r *Relay) guard(ctx context.Context) {
+	rebind := r.cfg.Rebind
+	for ctx.Err() == nil {
+		if wait := r.gate.due(time.Now()); wait != 0 {
+			r.gate.await(ctx, wait)
+			continue
+		}
+		o := r.verify(ctx, rebind)
+		if ctx.Err() != nil {
+			return
+		}
+		if o.Class == Started {
+			rebind = false
+		}
+		r.report(r.gate.verifiedAs(o))
+		r.kick()
+	}
+}

@@ -1,0 +1,125 @@
+package starter
+
+import (
+	"sync"
+	"time"
+
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// finished collects the rows that have nothing left but to be deleted or moved to outbox_failed.
+type finished struct {
+	mu     sync.Mutex
+	keys   []outbox.Key
+	oldest time.Time // when the first of keys came
+	fails  []failing
+	locked []lockedKey
+	out    int // keys that a deleter is working on
+	wake   chan struct{}
+}
+
+// failing is a row to be moved to outbox_failed.
+type failing struct {
+	key            outbox.Key
+	reason, detail string
+}
+
+// lockedKey is a row that somebody's open transaction holds.
+type lockedKey struct {
+	key   outbox.Key
+	after time.Time
+}
+
+// lockedPause is how long a locked row is left before its delete is tried again. Nothing is waiting for it.
+const lockedPause = time.Second
+
+func newFinished() *finished { return &finished{wake: make(chan struct{}, 1)} }
+
+func (f *finished) add(k outbox.Key) {
+	f.mu.Lock()
+	if len(f.keys) == 0 {
+		f.oldest = time.Now()
+	}
+	f.keys = append(f.keys, k)
+	n := len(f.keys)
+	f.mu.Unlock()
+	if n == 1 || n == outbox.MaxDelete {
+		f.signal()
+	}
+}
+
+func (f *finished) fail(fs ...failing) {
+	f.mu.Lock()
+	f.fails = append(f.fails, fs...)
+	f.mu.Unlock()
+	f.signal()
+}
+
+// release returns keys whose delete did not come to an end.
+func (f *finished) release(keys []outbox.Key) {
+	f.mu.Lock()
+	f.out -= len(keys)
+	f.mu.Unlock()
+	for _, k := range keys {
+		f.add(k)
+	}
+}
+
+// settle ends the work on keys. Those that somebody's transaction holds come up again after a pause.
+func (f *finished) settle(keys, locked []outbox.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out -= len(keys)
+	for _, k := range locked {
+		f.locked = append(f.locked, lockedKey{k, time.Now().Add(lockedPause)})
+	}
+}
+
+// flush lets the deleters take what is there without lingering, and reports whether nothing is left to do.
+func (f *finished) flush() (empty bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.oldest = time.Time{}
+	if len(f.keys) == 0 && len(f.fails) == 0 && f.out == 0 {
+		return true
+	}
+	f.signal()
+	return false
+}
+
+func (f *finished) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // a deleter has been told
+	}
+}
+
+// take returns up to n keys when there are n, or when the oldest has lingered; otherwise how long to wait for that.
+func (f *finished) take(n int, linger time.Duration) (keys []outbox.Key, fails []failing, wait time.Duration) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fails, f.fails = f.fails, nil
+	for len(f.locked) > 0 && !now.Before(f.locked[0].after) {
+		if len(f.keys) == 0 {
+			f.oldest = now
+		}
+		f.keys = append(f.keys, f.locked[0].key)
+		f.locked = f.locked[1:]
+	}
+	if len(f.keys) == 0 {
+		return nil, fails, lockedPause
+	}
+	if age := now.Sub(f.oldest); len(f.keys) < n && age < linger {
+		return nil, fails, linger - age
+	}
+	n = min(n, len(f.keys))
+	keys = f.keys[:n:n]
+	f.keys = f.keys[n:]
+	f.out += n
+	f.oldest = now
+	if len(f.keys) > 0 {
+		f.signal()
+	}
+	return keys, fails, 0
+}

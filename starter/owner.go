@@ -1,0 +1,216 @@
+package starter
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// memberSlots is how many relays can own shards at once. A further one stands by.
+const memberSlots = outbox.Shards / 2
+
+type shardSet [outbox.Shards]bool
+
+func (s *shardSet) perLane() (n [2]int) {
+	for shard, in := range s {
+		if in {
+			n[laneOf(uint8(shard))]++ //nolint:gosec // below 32
+		}
+	}
+	return n
+}
+
+// owner shares the shards out among the relays that live. It holds one of the membership slots and a lock for each shard
+// it owns, all on one session; when that ends, for whatever reason, everything is free at once.
+//
+// Ownership only saves work: two relays with one shard start nothing twice.
+type owner struct {
+	relay    *Relay
+	session  *locks.Session
+	kind     outbox.Kind
+	server   outbox.ServerState
+	slots    []string // lock names
+	shards   []string
+	slot     int          // ours, or -1
+	progress atomic.Int64 // the reader's reads
+	seen     int64
+
+	mu     sync.Mutex
+	owned  shardSet // held, and not about to be given up
+	taken  []uint8  // since the reader last looked
+	leaves shardSet // held, but being drained
+}
+
+func newOwner(r *Relay, s *sessions) (*owner, error) {
+	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
+	defer cancel()
+	o := &owner{relay: r, session: s.lock, kind: s.kind, server: s.server, slot: -1}
+	var database sql.NullString
+	if err := s.lock.Conn().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return nil, fmt.Errorf("read the database's name: %w", err)
+	}
+	for i := range memberSlots {
+		o.slots = append(o.slots, locks.Name(database.String, fmt.Sprintf("relay %02d", i)))
+	}
+	for i := range outbox.Shards {
+		o.shards = append(o.shards, locks.Name(database.String, fmt.Sprintf("shard %02d", i)))
+	}
+	return o, o.tick(ctx)
+}
+
+// run looks a few times a second who lives. It renews the session only while the reader makes progress: a hung reader must
+// not keep its shards, and the server ends a session that does not move.
+func (o *owner) run(ctx context.Context) error {
+	t := time.NewTicker(o.relay.cfg.tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if n := o.progress.Load(); n != o.seen {
+			o.seen = n
+		} else {
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, o.relay.cfg.callTimeout)
+		err := o.tick(call)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+func (o *owner) tick(ctx context.Context) error {
+	state, err := o.kind.State(ctx, o.session.Conn())
+	if err != nil {
+		return fmt.Errorf("ownership: %w", err)
+	}
+	if err := sameServer(o.server, state); err != nil {
+		return fmt.Errorf("ownership: %w", err)
+	}
+	live, err := o.session.Held(ctx, o.slots...)
+	if err != nil {
+		return err
+	}
+	if o.slot < 0 {
+		if err := o.join(ctx, live); err != nil {
+			return err
+		}
+	}
+	return o.share(ctx, live)
+}
+
+// join takes a free slot, if there is one.
+func (o *owner) join(ctx context.Context, live []bool) error {
+	for slot, held := range live {
+		if held {
+			continue
+		}
+		got, err := o.session.TryLock(ctx, o.slots[slot])
+		if err != nil {
+			return err
+		}
+		if got[0] {
+			o.slot, live[slot] = slot, true
+			o.relay.cfg.Logger.Info("relay joined", "slot", slot)
+			return nil
+		}
+	}
+	return nil
+}
+
+// share takes the shards that are ours by the present members and free, and gives up those that are another's, once
+// nothing of them is in flight.
+func (o *owner) share(ctx context.Context, live []bool) error {
+	var want, give []string
+	var wanted, given []uint8
+	o.mu.Lock()
+	for i := range o.shards {
+		shard := uint8(i) //nolint:gosec // below 32
+		mine := o.slot >= 0 && ownerOf(shard, live) == o.slot
+		switch held := o.owned[shard] || o.leaves[shard]; {
+		case mine && !held:
+			want, wanted = append(want, o.shards[i]), append(wanted, shard)
+		case mine && o.leaves[shard]:
+			o.leaves[shard], o.owned[shard] = false, true
+			o.taken = append(o.taken, shard)
+		case !mine && o.owned[shard]:
+			o.owned[shard], o.leaves[shard] = false, true
+		}
+		if o.leaves[shard] && o.relay.rows.leave(shard) {
+			give, given = append(give, o.shards[i]), append(given, shard)
+		}
+	}
+	o.mu.Unlock()
+	if _, err := o.session.Unlock(ctx, give...); err != nil {
+		return err
+	}
+	got, err := o.session.TryLock(ctx, want...)
+	if err != nil {
+		return err
+	}
+	o.record(given, wanted, got)
+	return nil
+}
+
+func (o *owner) record(given, wanted []uint8, got []bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, shard := range given {
+		o.leaves[shard] = false
+	}
+	for i, shard := range wanted {
+		if got[i] {
+			o.owned[shard] = true
+			o.taken = append(o.taken, shard)
+		}
+	}
+	n := o.owned.perLane()
+	total := int64(n[express] + n[others])
+	if before := o.relay.stats.shards.Swap(total); before != total {
+		o.relay.cfg.Logger.Info("relay owns shards", "count", total, "slot", o.slot)
+	}
+}
+
+// reading returns the shards to read, and those among them that were taken over since the last call.
+func (o *owner) reading() (owned *shardSet, taken []uint8) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	set := o.owned
+	taken, o.taken = o.taken, nil
+	return &set, taken
+}
+
+// ownerOf is the slot that owns a shard among the live ones, by rendezvous hashing: every relay comes to the same answer,
+// and one that comes or goes moves no shards between the others. -1 where none lives.
+func ownerOf(shard uint8, live []bool) int {
+	best, bestScore := -1, uint64(0)
+	for slot, alive := range live {
+		if !alive {
+			continue
+		}
+		h := fnv.New64a()
+		h.Write([]byte{shard, byte(slot), 0x6f, 0x70}) // never fails (documented in hash.Hash)
+		if score := mix(h.Sum64()); best < 0 || score > bestScore {
+			best, bestScore = slot, score
+		}
+	}
+	return best
+}
+
+// mix spreads FNV's weak high bits over the word (the finaliser of SplitMix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,55 @@
+package starter
+
+import "time"
+
+// pace finds how long to pause between reads. While rows come, a read takes at most about a tenth of the time; when
+// none come the pause grows to its bound.
+type pace struct {
+	longest time.Duration
+	current time.Duration
+	empty   int // reads in a row that found nothing
+	done    func() int64
+	seen    int64
+	at      time.Time
+	rate    float64 // rows done per second, smoothed
+}
+
+const (
+	pauseShare    = 9 // a pause is so many times the read before it
+	shortestPause = 4 * time.Millisecond
+	longestBusy   = 10 * time.Millisecond // the longest pause while rows come
+	emptyToSlow   = 4                     // empty reads before the pause grows
+
+	minPage     = 256
+	pageSeconds = 0.1 // a page holds what is started in so long
+	rateWindow  = 100 * time.Millisecond
+)
+
+// after takes a read that found fresh new rows.
+func (p *pace) after(fresh int, took time.Duration) {
+	busy := min(max(pauseShare*took, shortestPause), longestBusy)
+	if fresh > 0 {
+		p.empty, p.current = 0, busy
+		return
+	}
+	if p.empty++; p.empty > emptyToSlow {
+		p.current = min(max(p.current*3/2, busy), p.longest)
+	}
+	p.current = min(max(p.current, shortestPause), p.longest)
+}
+
+// hurry makes the next reads follow closely: rows are known to have come.
+func (p *pace) hurry() { p.empty, p.current = 0, shortestPause }
+
+func (p *pace) pause() time.Duration { return min(p.current, p.longest) }
+
+// startRate is how many rows a second have been started lately.
+func (p *pace) startRate() float64 {
+	now := time.Now()
+	if d := now.Sub(p.at); d >= rateWindow {
+		n := p.done()
+		p.rate = (p.rate + float64(n-p.seen)/d.Seconds()) / 2
+		p.seen, p.at = n, now
+	}
+	return p.rate
+}

@@ -1,0 +1,143 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// reader reads the owned shards on a session of its own, page after page while there is work, and otherwise at a pace
+// that it finds by itself.
+type reader struct {
+	relay   *Relay
+	pages   *outbox.Reader
+	server  outbox.ServerState
+	owner   *owner
+	cursors cursors
+	pace    pace
+	rowSize int // mean bytes a row of the last page took
+}
+
+var (
+	errReadOnly    = errors.New("the server is read-only: a demoted primary, or one in maintenance")
+	errOtherServer = errors.New("the connections lead to different servers, as after a failover")
+)
+
+// pageBytes bounds what one page may hold, by the mean row size of the page before.
+const pageBytes = 16 << 20
+
+func (r *reader) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		more, err := r.read(ctx)
+		if err != nil {
+			return err
+		}
+		r.relay.kick()
+		if err := r.wait(ctx, more); err != nil {
+			return nil //nolint:nilerr // a stop is no error
+		}
+	}
+	return nil
+}
+
+// read asks for one page, and reports whether there is more to read at once.
+func (r *reader) read(ctx context.Context) (more bool, err error) {
+	r.relay.hangs()
+	owned, taken := r.owner.reading()
+	for _, shard := range taken {
+		r.cursors.restart(shard)
+	}
+	began := time.Now()
+	asked := r.cursors.positions(owned, r.rooms(), began)
+	epoch := r.relay.rows.beginRead()
+	page, err := r.page(ctx, asked)
+	if err != nil {
+		return false, err
+	}
+	took := time.Since(began)
+	r.owner.progress.Add(1)
+	r.relay.stats.polls.Add(1)
+	fresh := r.relay.rows.admit(epoch, page.Rows, owned)
+	more = r.cursors.advance(asked, page.Rows, fresh, took, began)
+	r.measure(page.Rows)
+	r.pace.after(fresh, took)
+	return more, nil
+}
+
+func (r *reader) page(ctx context.Context, asked []outbox.Position) (outbox.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
+	defer cancel()
+	page, err := r.pages.Page(ctx, asked)
+	if err != nil {
+		return page, fmt.Errorf("read a page: %w", err)
+	}
+	return page, sameServer(r.server, page.Server)
+}
+
+// sameServer checks who answered on a session against who did when the term began.
+func sameServer(want, got outbox.ServerState) error {
+	switch {
+	case got.ReadOnly:
+		return errReadOnly
+	case got.ID != want.ID:
+		return errOtherServer
+	}
+	return nil
+}
+
+// rooms is how many rows each lane may take: no more than a page, which is bounded in rows and in bytes.
+func (r *reader) rooms() [2]int {
+	page := r.relay.cfg.MaxPage
+	if !r.relay.cfg.fixed {
+		page = min(page, max(minPage, int(r.pace.startRate()*pageSeconds)))
+	}
+	if r.rowSize > 0 {
+		page = min(page, max(outbox.Shards, pageBytes/r.rowSize))
+	}
+	rooms := r.relay.rows.room(page)
+	for i := range rooms {
+		if rooms[i] < page/2 {
+			rooms[i] = 0 // few large pages cost less than many small ones
+		}
+	}
+	return rooms
+}
+
+func (r *reader) measure(rows []outbox.Row) {
+	if len(rows) == 0 {
+		return
+	}
+	total := 0
+	for i := range rows {
+		total += len(rows[i].Payload) + len(rows[i].Headers) + len(rows[i].MessageID) + 200
+	}
+	r.rowSize = total / len(rows)
+}
+
+// wait pauses until the next read: not at all while there is more and room for it.
+func (r *reader) wait(ctx context.Context, more bool) error {
+	pause := r.pace.pause()
+	if more {
+		if rooms := r.rooms(); rooms[express] > 0 && rooms[others] > 0 {
+			return ctx.Err()
+		}
+	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+	case <-r.relay.nudge:
+		r.pace.hurry()
+		r.cursors.sweepNow()
+	case <-r.relay.rows.ready:
+		if !more {
+			return r.wait(ctx, false)
+		}
+	}
+	return nil
+}

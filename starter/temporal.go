@@ -1,0 +1,167 @@
+package starter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// DefaultTaskQueue is where workflows run.
+const DefaultTaskQueue = "oncepost"
+
+// MemoHash is the memo field with the hash of a message's ID, type and payload, by which a message that comes twice is told
+// from one that reuses an ID.
+const MemoHash = "oncepost_hash"
+
+// Search attributes of every workflow that the relay starts.
+var (
+	// State is "scheduled" until deliver_at, then "sending"; workflows set "waiting" and "parked".
+	State = temporal.NewSearchAttributeKeyKeyword("OncepostState")
+	// Since is when State was set; at the start, when the message is due.
+	Since = temporal.NewSearchAttributeKeyTime("OncepostSince")
+)
+
+// Envelope is what a workflow gets as its second argument, beside the payload, which is its first, byte for byte.
+type Envelope struct {
+	MessageID string          `json:"message_id"`
+	EventType string          `json:"event_type"`
+	Headers   json.RawMessage `json:"headers,omitempty"`
+	// DeliverAt is the row's deliver_at in RFC 3339, where it has one.
+	DeliverAt string `json:"deliver_at,omitempty"`
+	// DelayMicros is how long after the workflow's start the message is due. A signal or an update ends Temporal's own
+	// start delay early, so that a workflow must first wait for what remains of it.
+	DelayMicros int64  `json:"delay_us,omitempty"`
+	Priority    int    `json:"priority"`
+	CreatedAt   string `json:"created_at"`
+}
+
+// Temporal starts workflows through a Temporal client.
+type Temporal struct {
+	client    client.Client
+	namespace string
+	taskQueue string
+	eager     bool
+}
+
+// TemporalConfig configures NewTemporal.
+type TemporalConfig struct {
+	// Namespace is the client's. Default "default".
+	Namespace string
+	// TaskQueue for workflows. Default DefaultTaskQueue.
+	TaskQueue string
+	// Eager asks for eager starts: a worker made from the same client takes the first task at once.
+	Eager bool
+}
+
+// NewTemporal returns a Starter on c.
+func NewTemporal(c client.Client, cfg TemporalConfig) *Temporal {
+	return &Temporal{
+		client: c, eager: cfg.Eager,
+		namespace: or(cfg.Namespace, client.DefaultNamespace), taskQueue: or(cfg.TaskQueue, DefaultTaskQueue),
+	}
+}
+
+// Start implements Starter.
+func (t *Temporal) Start(ctx context.Context, row *outbox.Row, delay time.Duration) Outcome {
+	hash := Hash(row.MessageID, row.EventType, row.Payload)
+	due := row.Now(time.Now()).Add(delay)
+	state := "sending"
+	if delay > 0 {
+		state = "scheduled"
+	}
+	envelope := Envelope{
+		MessageID: row.MessageID, EventType: row.EventType, Headers: row.Headers, DeliverAt: row.DeliverAt,
+		DelayMicros: delay.Microseconds(), Priority: row.Priority, CreatedAt: row.CreatedAt,
+	}
+	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                    row.MessageID,
+		TaskQueue:             t.taskQueue,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		// Without this a second start answers with the first run and no error.
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StartDelay:                               delay,
+		EnableEagerStart:                         t.eager && delay == 0,
+		Memo:                                     map[string]any{MemoHash: hash},
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(State.ValueSet(state), Since.ValueSet(due)),
+		Priority:                                 temporal.Priority{PriorityKey: row.Priority},
+		StaticSummary:                            row.EventType,
+	}, row.EventType, rawJSON(row.Payload), envelope)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &already) {
+		return t.compare(ctx, row.MessageID, hash)
+	}
+	return classify(err)
+}
+
+// rawJSON passes bytes through as they are; the default converter would re-encode them, and round nothing but move much.
+func rawJSON(b []byte) converter.RawValue {
+	return converter.NewRawValue(&commonpb.Payload{
+		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)}, Data: b,
+	})
+}
+
+// Hash identifies what a message says. The parts are framed by their lengths, so that no two messages share one.
+func Hash(id, eventType string, payload []byte) string {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(id), []byte(eventType), payload} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:]) // never fails (documented in hash.Hash)
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// compare tells whether the workflow with this ID was started for the same message. The ID is compared too: a server whose
+// store folds case finds the workflow of another ID.
+func (t *Temporal) compare(ctx context.Context, id, hash string) Outcome {
+	d, err := t.client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		var gone *serviceerror.NotFound
+		if errors.As(err, &gone) {
+			return Outcome{Class: Away, Reason: "the workflow that has this ID was deleted just now"}
+		}
+		return classify(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if other := info.GetExecution().GetWorkflowId(); other != id {
+		return Outcome{Class: Reused, Reason: fmt.Sprintf("Temporal does not tell this ID from the workflow %q, run %s: they "+
+			"differ in letter case only", other, info.GetExecution().GetRunId())}
+	}
+	var had string
+	field := info.GetMemo().GetFields()[MemoHash]
+	if field != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(field, &had); err != nil {
+			had = ""
+		}
+	}
+	if had == hash {
+		return Outcome{Class: Duplicate}
+	}
+	return Outcome{Class: Reused, Reason: fmt.Sprintf("the workflow with this ID (type %s, run %s) was started for something "+
+		"else: another event type, another payload, or not by oncepost", info.GetType().GetName(), info.GetExecution().GetRunId())}
+}
+
+// Namespace implements Starter.
+func (t *Temporal) Namespace(ctx context.Context) (name, id string, o Outcome) {
+	d, err := t.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.namespace})
+	if err != nil {
+		return t.namespace, "", classify(err)
+	}
+	return t.namespace, d.GetNamespaceInfo().GetId(), Outcome{}
+}

@@ -1,0 +1,168 @@
+package starter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// deleters is how many sessions delete. A second one hides the commit of the first.
+const deleters = 2
+
+// sessions are a term's connections. All of them lead to one server, which can be written to, or the term ends.
+type sessions struct {
+	lock   *locks.Session
+	conns  []*sql.Conn // reader and deleters
+	kind   outbox.Kind
+	server outbox.ServerState
+}
+
+// term opens the sessions and works on them until ctx ends or any of them fails in any way. Then all are ended, which
+// frees the shards for others at once, and the next term begins on new ones. Starts in flight go on meanwhile: they need
+// no database.
+func (r *Relay) term(ctx context.Context) (err error) {
+	s, err := r.openSessions(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r.databaseBack()
+	own, err := newOwner(r, s)
+	if err != nil {
+		return err
+	}
+	defer r.stats.shards.Store(0)
+
+	// The group ends with its first error. A stop ends the reader, then the deleters when nothing is in flight, then the
+	// owner, so that no other relay takes a shard with rows in flight.
+	group, broken := errgroup.WithContext(r.hard)
+	reading, stopReading := context.WithCancel(broken)
+	defer context.AfterFunc(ctx, stopReading)()
+	defer stopReading()
+	draining, drained := context.WithCancel(broken)
+	defer drained()
+
+	group.Go(func() error { return r.newReader(s, own).run(reading) })
+	for i := range deleters {
+		d := &deleter{relay: r, rows: r.table.NewDeleter(s.conns[1+i], s.kind), server: s.server}
+		group.Go(func() error { return d.run(draining) })
+	}
+	group.Go(func() error { return own.run(draining) })
+	group.Go(func() error {
+		<-reading.Done()
+		r.drain(broken)
+		drained()
+		return nil
+	})
+	return group.Wait()
+}
+
+// drain waits until no start is running and no started row waits for its delete. Rows that a producer's open transaction
+// holds are left to the next relay.
+func (r *Relay) drain(ctx context.Context) {
+	r.rows.dropQueued()
+	for ctx.Err() == nil && (r.rows.starting() > 0 || !r.finds.flush()) {
+		sleep(ctx, drainPoll)
+	}
+}
+
+const drainPoll = 5 * time.Millisecond
+
+func (r *Relay) newReader(s *sessions, own *owner) *reader {
+	return &reader{
+		relay: r, pages: r.table.NewReader(s.conns[0], s.kind), server: s.server, owner: own,
+		pace: pace{longest: r.cfg.MaxPoll, done: func() int64 { return r.stats.started.Load() + r.stats.duplicates.Load() }},
+	}
+}
+
+func (r *Relay) openSessions(ctx context.Context) (s *sessions, err error) {
+	s = &sessions{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
+	defer cancel()
+	if s.lock, err = locks.Open(ctx, r.db, r.cfg.sessionTimeout); err != nil {
+		return s, err
+	}
+	if s.server, s.kind, err = prepare(ctx, s.lock.Conn()); err != nil {
+		return s, err
+	}
+	for range 1 + deleters {
+		conn, err := r.db.Conn(ctx)
+		if err != nil {
+			return s, fmt.Errorf("connect: %w", err)
+		}
+		s.conns = append(s.conns, conn)
+		state, _, err := prepare(ctx, conn)
+		if err != nil {
+			return s, err
+		}
+		if err := sameServer(s.server, state); err != nil {
+			return s, err
+		}
+	}
+	return s, r.restoreSentinels(ctx, s)
+}
+
+func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kind outbox.Kind, err error) {
+	if kind, err = outbox.Prepare(ctx, conn); err != nil {
+		return state, kind, err
+	}
+	if state, err = kind.State(ctx, conn); err != nil {
+		return state, kind, fmt.Errorf("read the server's identity: %w", err)
+	}
+	if state.ReadOnly {
+		return state, kind, errReadOnly
+	}
+	return state, kind, nil
+}
+
+func (r *Relay) restoreSentinels(ctx context.Context, s *sessions) error {
+	missing, err := r.table.RestoreSentinels(ctx, s.conns[0])
+	if err != nil {
+		return fmt.Errorf("restore sentinel rows: %w", err)
+	}
+	if missing > 0 {
+		r.cfg.Logger.Warn("restored sentinel rows that somebody had deleted from outbox_messages", "count", missing)
+	}
+	return nil
+}
+
+// close ends every session. None goes back to the pool: locks, settings and a call cut short end with them.
+func (s *sessions) close() error {
+	var errs []error
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	for _, c := range s.conns {
+		errs = append(errs, locks.End(c))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Relay) databaseFailed(err error) {
+	if err == nil {
+		return
+	}
+	r.cfg.Logger.Warn("relay lost the database, will connect again", "error", err)
+	if r.databaseAway.CompareAndSwap(false, true) {
+		r.cfg.Report(Condition{Name: CondDatabase, Active: true, Detail: "the relay cannot work with the database: " +
+			err.Error() + ". Nothing is lost; it connects again by itself"})
+	}
+}
+
+func (r *Relay) databaseBack() {
+	if r.databaseAway.CompareAndSwap(true, false) {
+		r.cfg.Report(Condition{Name: CondDatabase, Detail: "connected to the database again"})
+	}
+}
