@@ -168,10 +168,13 @@ func scan(rows *sql.Rows) (Row, sql.NullInt64, error) {
 	err := rows.Scan(&row.Shard, &row.MessageID, &row.EventType, &row.Size, &row.Payload, &row.Headers,
 		&deliverAt, &deliverIn, &row.Priority, &row.CreatedAt)
 	if deliverAt.Valid {
-		row.DeliverAt = strings.Replace(deliverAt.String, " ", "T", 1) + "Z"
+		row.DeliverAt = RFC3339(deliverAt.String)
 	}
 	return row, deliverIn, err
 }
+
+// RFC3339 turns a time as a UTC session shows it into RFC 3339.
+func RFC3339(column string) string { return strings.Replace(column, " ", "T", 1) + "Z" }
 
 // Queryer is a *sql.DB, *sql.Conn or *sql.Tx.
 type Queryer interface {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,36 +18,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/schemas"
 )
 
-// DefaultTaskQueue is where workflows run.
-const DefaultTaskQueue = "oncepost"
-
-// MemoHash is the memo field with the hash of a message's ID, type and payload, by which a message that comes twice is told
-// from one that reuses an ID.
-const MemoHash = "oncepost_hash"
-
-// Search attributes of every workflow that the relay starts.
 var (
-	// State is "scheduled" until deliver_at, then "sending"; workflows set "waiting" and "parked".
-	State = temporal.NewSearchAttributeKeyKeyword("OncepostState")
-	// Since is when State was set; at the start, when the message is due.
-	Since = temporal.NewSearchAttributeKeyTime("OncepostSince")
+	attributeState = temporal.NewSearchAttributeKeyKeyword(schemas.AttributeState)
+	attributeSince = temporal.NewSearchAttributeKeyTime(schemas.AttributeSince)
 )
-
-// Envelope is what a workflow gets as its second argument, beside the payload, which is its first, byte for byte.
-type Envelope struct {
-	MessageID string          `json:"message_id"`
-	EventType string          `json:"event_type"`
-	Headers   json.RawMessage `json:"headers,omitempty"`
-	// DeliverAt is the row's deliver_at in RFC 3339, where it has one.
-	DeliverAt string `json:"deliver_at,omitempty"`
-	// DelayMicros is how long after the workflow's start the message is due. A signal or an update ends Temporal's own
-	// start delay early, so that a workflow must first wait for what remains of it.
-	DelayMicros int64  `json:"delay_us,omitempty"`
-	Priority    int    `json:"priority"`
-	CreatedAt   string `json:"created_at"`
-}
 
 // Temporal starts workflows through a Temporal client.
 type Temporal struct {
@@ -62,7 +38,7 @@ type Temporal struct {
 type TemporalConfig struct {
 	// Namespace is the client's. Default "default".
 	Namespace string
-	// TaskQueue for workflows. Default DefaultTaskQueue.
+	// TaskQueue for workflows. Default schemas.WorkflowTaskQueue.
 	TaskQueue string
 	// Eager asks for eager starts: a worker made from the same client takes the first task at once.
 	Eager bool
@@ -72,7 +48,7 @@ type TemporalConfig struct {
 func NewTemporal(c client.Client, cfg TemporalConfig) *Temporal {
 	return &Temporal{
 		client: c, eager: cfg.Eager,
-		namespace: or(cfg.Namespace, client.DefaultNamespace), taskQueue: or(cfg.TaskQueue, DefaultTaskQueue),
+		namespace: or(cfg.Namespace, client.DefaultNamespace), taskQueue: or(cfg.TaskQueue, schemas.WorkflowTaskQueue),
 	}
 }
 
@@ -80,13 +56,13 @@ func NewTemporal(c client.Client, cfg TemporalConfig) *Temporal {
 func (t *Temporal) Start(ctx context.Context, row *outbox.Row, delay time.Duration) Outcome {
 	hash := Hash(row.MessageID, row.EventType, row.Payload)
 	due := row.Now(time.Now()).Add(delay)
-	state := "sending"
+	state := schemas.StateSending
 	if delay > 0 {
-		state = "scheduled"
+		state = schemas.StateScheduled
 	}
-	envelope := Envelope{
+	envelope := schemas.Envelope{
 		MessageID: row.MessageID, EventType: row.EventType, Headers: row.Headers, DeliverAt: row.DeliverAt,
-		DelayMicros: delay.Microseconds(), Priority: row.Priority, CreatedAt: row.CreatedAt,
+		DelayMicros: delay.Microseconds(), Priority: row.Priority, CreatedAt: outbox.RFC3339(row.CreatedAt),
 	}
 	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                    row.MessageID,
@@ -96,8 +72,8 @@ func (t *Temporal) Start(ctx context.Context, row *outbox.Row, delay time.Durati
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StartDelay:                               delay,
 		EnableEagerStart:                         t.eager && delay == 0,
-		Memo:                                     map[string]any{MemoHash: hash},
-		TypedSearchAttributes:                    temporal.NewSearchAttributes(State.ValueSet(state), Since.ValueSet(due)),
+		Memo:                                     map[string]any{schemas.MemoHash: hash},
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(attributeState.ValueSet(state), attributeSince.ValueSet(due)),
 		Priority:                                 temporal.Priority{PriorityKey: row.Priority},
 		StaticSummary:                            row.EventType,
 	}, row.EventType, rawJSON(row.Payload), envelope)
@@ -144,7 +120,7 @@ func (t *Temporal) compare(ctx context.Context, id, hash string) Outcome {
 			"differ in letter case only", other, info.GetExecution().GetRunId())}
 	}
 	var had string
-	field := info.GetMemo().GetFields()[MemoHash]
+	field := info.GetMemo().GetFields()[schemas.MemoHash]
 	if field != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(field, &had); err != nil {
 			had = ""

@@ -52,7 +52,7 @@ func Open(c Config) (*sql.DB, error) {
 
 func parse(c Config) (*mysql.Config, error) {
 	if c.DSN == "" {
-		return nil, errors.New("no DSN: give one like user:password@tcp(127.0.0.1:3306)/app")
+		return nil, errors.New("is not set: give one like user:password@tcp(127.0.0.1:3306)/app")
 	}
 	cfg, err := mysql.ParseDSN(c.DSN)
 	if err != nil { // the driver's text can quote the DSN, and with it the password

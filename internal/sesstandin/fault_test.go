@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,5 +193,43 @@ func TestStopEndsDelays(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("stopping took %v", took)
+	}
+}
+
+// A client that leaves during Delay ends its request: the mail is not accepted later, and nothing
+// goes on waiting for it.
+func TestClientThatLeavesHasSentNothing(t *testing.T) {
+	server, err := sesstandin.New(sesstandin.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Inject(sesstandin.Fault{Delay: sesstandin.Duration(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		server.Handler().ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	defer server.Close() // first: it ends a request that waits in spite of all
+	ctx, cancel := context.WithCancel(t.Context())
+	go giveUpOnceHeld(ctx, cancel, &stand{Server: server}, 0)
+	form := "Action=SendEmail&Source=a%40example.com&Destination.ToAddresses.member.1=b%40example.com&Message.Body.Text.Data=hi"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := web.Client().Do(req); err == nil {
+		resp.Body.Close()
+		t.Error("the request was answered")
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the request is still waiting")
+	}
+	if got := len(server.Mails()); got != 0 {
+		t.Errorf("%d mails accepted", got)
 	}
 }

@@ -1,0 +1,78 @@
+// Command oncepost is the production binary: it migrates the tables, and runs the relay and the worker.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/oncepost/oncepost/internal/config"
+)
+
+type cli struct {
+	config.Log
+
+	Migrate migrateCmd `cmd:"" help:"Create or update oncepost's tables."`
+	Relay   relayCmd   `cmd:"" help:"Start a workflow for each committed row of outbox_messages."`
+	Worker  workerCmd  `cmd:"" help:"Run the workflows and send the mails."`
+	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// app is what every command gets.
+type app struct {
+	ctx            context.Context //nolint:containedctx // one per run of the program, handed to the command by kong
+	logger         *slog.Logger
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+const description = `oncepost turns each committed row of the MySQL table outbox_messages into exactly one Temporal workflow, which sends a mail through AWS SES.
+
+Temporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_* or a profile (TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE) say; AWS as AWS_REGION, AWS_PROFILE and its other variables say.`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "oncepost: "+err.Error())
+		os.Exit(exitCode(err))
+	}
+}
+
+// usageError is an error in how the program was called.
+type usageError struct{ error }
+
+func exitCode(err error) int {
+	var usage usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	var c cli
+	exited := false
+	parser, err := kong.New(&c, kong.Name("oncepost"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.UsageOnError(), kong.Exit(func(int) { exited = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		return err
+	}
+	kctx, err := parser.Parse(args)
+	if exited { // --help has printed its text
+		return nil
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return kctx.Run(&app{ctx: ctx, logger: c.New(stderr), stdin: stdin, stdout: stdout, stderr: stderr})
+}

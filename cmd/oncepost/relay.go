@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/starter"
+	"github.com/oncepost/oncepost/worker"
+	"github.com/oncepost/oncepost/workflows"
+)
+
+// callTimeout bounds a command's own statements.
+const callTimeout = 30 * time.Second
+
+type relayCmd struct {
+	config.MySQL    `embed:""`
+	config.Temporal `embed:""`
+	config.Mail     `embed:""`
+
+	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
+	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
+	MaxStarts  int           `name:"max-starts" env:"ONCEPOST_RELAY_MAX_STARTS" default:"1000" help:"Bound on starts in flight; the relay finds how many are best."`
+	MaxPage    int           `name:"max-page" env:"ONCEPOST_RELAY_MAX_PAGE" default:"8192" help:"Bound on rows read at once."`
+	MaxDelete  int           `name:"max-delete" env:"ONCEPOST_RELAY_MAX_DELETE" default:"1000" help:"Bound on rows deleted at once, up to 1000."`
+	MaxPoll    time.Duration `name:"max-poll" env:"ONCEPOST_RELAY_MAX_POLL" default:"100ms" help:"Bound on the pause between reads while no rows come."`
+	Grace      time.Duration `name:"grace" env:"ONCEPOST_RELAY_GRACE" default:"15s" help:"How long a stop waits for starts in flight, up to 25s."`
+}
+
+func (c *relayCmd) Run(a *app) (err error) {
+	db, err := openMigrated(a, c.MySQL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	temporal, namespace, err := c.Dial(a.logger)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	relay, err := c.relay(a, db, temporal, namespace)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(a.ctx)
+	if c.WithWorker {
+		if err := c.work(ctx, group, a, temporal); err != nil {
+			return err
+		}
+	}
+	group.Go(func() error { return relay.Run(ctx) })
+	a.logger.Info("relay running", "namespace", namespace, "with_worker", c.WithWorker)
+	return group.Wait()
+}
+
+func (c *relayCmd) relay(a *app, db *sql.DB, t client.Client, namespace string) (*starter.Relay, error) {
+	return starter.New(db, starter.NewTemporal(t, starter.TemporalConfig{Namespace: namespace, Eager: c.WithWorker}),
+		starter.Config{
+			MaxStarts: c.MaxStarts, MaxPage: c.MaxPage, MaxDelete: c.MaxDelete, MaxPoll: c.MaxPoll, Grace: c.Grace,
+			Rebind: c.Rebind, Logger: a.logger,
+		})
+}
+
+func (c *relayCmd) work(ctx context.Context, group *errgroup.Group, a *app, t client.Client) error {
+	acts, err := c.Activities(ctx)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		return worker.Run(ctx, worker.Config{Client: t, Activities: acts, Logger: a.logger}, workflows.Builtin())
+	})
+	return nil
+}
+
+func openMigrated(a *app, m config.MySQL) (*sql.DB, error) {
+	ctx, cancel := withTimeout(a, callTimeout)
+	defer cancel()
+	return m.OpenMigrated(ctx, a.logger)
+}
+
+func withTimeout(a *app, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(a.ctx, d)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/worker"
+	"github.com/oncepost/oncepost/workflows"
+)
+
+type workerCmd struct {
+	config.MySQL    `embed:""`
+	config.Temporal `embed:""`
+	config.Mail     `embed:""`
+
+	MaxSends int `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process."`
+}
+
+func (c *workerCmd) Run(a *app) (err error) {
+	// The worker only checks that the tables are there, in its version: it writes nothing to them yet.
+	db, err := openMigrated(a, c.MySQL)
+	if err != nil {
+		return err
+	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	temporal, namespace, err := c.Dial(a.logger)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	acts, err := c.Activities(a.ctx)
+	if err != nil {
+		return err
+	}
+	if c.MaxSends <= 0 {
+		return usageError{errors.New("--max-sends must be positive")}
+	}
+	return worker.Run(a.ctx, worker.Config{
+		Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+		Started: func() { a.logger.Info("worker running", "namespace", namespace) },
+	}, workflows.Builtin())
+}

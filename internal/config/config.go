@@ -1,0 +1,124 @@
+// Package config is where flags and the environment are read: groups of options that the commands embed, each with the
+// means to open what it describes. Every flag has an environment variable; Temporal's and AWS's own variables and profile
+// files are read by their own libraries.
+package config
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/migrate"
+	"github.com/oncepost/oncepost/internal/mysqldb"
+	"github.com/oncepost/oncepost/internal/ses"
+	"github.com/oncepost/oncepost/templates"
+)
+
+// Log says how to log. Logs go to standard error.
+type Log struct {
+	Level  slog.Level `name:"log-level" env:"ONCEPOST_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
+	Format string     `name:"log-format" env:"ONCEPOST_LOG_FORMAT" default:"text" enum:"text,json" help:"text or json."`
+}
+
+// New returns the logger.
+func (l Log) New(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// MySQL says where oncepost's tables are.
+type MySQL struct {
+	DSN   string `name:"mysql-dsn" env:"ONCEPOST_MYSQL_DSN" placeholder:"DSN" help:"The database with oncepost's tables: user:password@tcp(host:3306)/database. Keep it in the environment: others on the machine can see a flag."`
+	TLSCA string `name:"mysql-tls-ca" env:"ONCEPOST_MYSQL_TLS_CA" placeholder:"FILE" help:"Certificate authorities (PEM) to trust; turns TLS on. Default: what the DSN's tls parameter says."`
+}
+
+// Open returns the pool, without looking at the tables.
+func (m MySQL) Open() (*sql.DB, error) {
+	db, err := mysqldb.Open(mysqldb.Config{DSN: m.DSN, TLSCA: m.TLSCA})
+	if err != nil {
+		return nil, fmt.Errorf("ONCEPOST_MYSQL_DSN: %w", err)
+	}
+	return db, nil
+}
+
+// OpenMigrated returns the pool, once it is sure that the tables are there.
+func (m MySQL) OpenMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB, error) {
+	db, err := m.Open()
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate.Check(ctx, db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	logger.Info("database ready; these settings hold whatever the DSN says", "forced", mysqldb.Forced)
+	return db, nil
+}
+
+// Temporal reaches the namespace. It has no flags of its own: Temporal's variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
+// TEMPORAL_API_KEY, TEMPORAL_TLS_…) and its profile file (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE) are read.
+type Temporal struct{}
+
+// Dial returns a client and the name of its namespace. It does not connect yet, so that Temporal may be away at the start.
+func (Temporal) Dial(logger *slog.Logger) (client.Client, string, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return nil, "", fmt.Errorf("Temporal configuration: %w", err)
+	}
+	options.Logger = log.NewStructuredLogger(logger)
+	c, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil, "", fmt.Errorf("Temporal configuration: %w", err)
+	}
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
+	}
+	return c, options.Namespace, nil
+}
+
+// Mail says how mails are sent. AWS's variables and profile files are read beside it.
+type Mail struct {
+	From             string `name:"mail-from" env:"ONCEPOST_MAIL_FROM" placeholder:"ADDRESS" help:"The sender: mail@example.com or 'Example <mail@example.com>'. A worker needs it."`
+	ReplyTo          string `name:"mail-reply-to" env:"ONCEPOST_MAIL_REPLY_TO" placeholder:"ADDRESS" help:"Where answers go. Default: the sender."`
+	ConfigurationSet string `name:"ses-configuration-set" env:"ONCEPOST_SES_CONFIGURATION_SET" placeholder:"NAME" help:"SES configuration set, for delivery events."`
+	Templates        string `name:"templates" env:"ONCEPOST_TEMPLATES" type:"existingdir" placeholder:"DIR" help:"Templates beside the built-in ones: DIR/<event type>/<locale>/{subject.txt,body.txt,body.html}."`
+}
+
+// Activities returns the activities with SES behind them.
+func (m Mail) Activities(ctx context.Context) (*activities.Activities, error) {
+	if m.From == "" {
+		return nil, errors.New("ONCEPOST_MAIL_FROM is not set: give the address that mails come from")
+	}
+	mailer, err := ses.New(ctx, ses.Config{From: m.From, ReplyTo: m.ReplyTo, ConfigurationSet: m.ConfigurationSet})
+	if err != nil {
+		return nil, err
+	}
+	return NewActivities(mailer, m.Templates)
+}
+
+// NewActivities returns the activities with the built-in schemas and templates, and the templates of a folder where one is given.
+func NewActivities(mailer activities.Mailer, folder string) (*activities.Activities, error) {
+	payloads, err := activities.BuiltinPayloads()
+	if err != nil {
+		return nil, err
+	}
+	set, err := templates.Builtin()
+	if folder != "" {
+		set, err = templates.Builtin(os.DirFS(folder))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &activities.Activities{Mailer: mailer, Templates: set, Payloads: payloads}, nil
+}

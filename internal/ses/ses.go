@@ -1,0 +1,148 @@
+// Package ses sends mails through AWS SES: the classic API's SendRawEmail, with the SDK's own retries off. One Send is at most
+// one request, because SES has no idempotency token and a retried request can be a second mail.
+package ses
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ses"
+	"github.com/aws/aws-sdk-go-v2/service/ses/types"
+	"github.com/aws/smithy-go"
+	gomail "github.com/wneessen/go-mail"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/sestag"
+)
+
+// Config of a Mailer.
+type Config struct {
+	// From is the sender, with or without a display name: Example <mail@example.com>. Required.
+	From string
+	// ReplyTo is where answers go. Default: From.
+	ReplyTo string
+	// ConfigurationSet is SES's, for delivery events. Default: none.
+	ConfigurationSet string
+	// Timeout of one request. Default 10 s: the SDK has none for the answer.
+	Timeout time.Duration
+}
+
+// Mailer implements activities.Mailer. It is safe for concurrent use.
+type Mailer struct {
+	client  *ses.Client
+	cfg     Config
+	from    *mail.Address
+	replyTo *mail.Address
+}
+
+// New reads AWS's own environment variables and profile files (AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_SES, AWS_CA_BUNDLE,
+// HTTPS_PROXY and the rest mean what they always do).
+func New(ctx context.Context, cfg Config) (*Mailer, error) {
+	m := &Mailer{cfg: cfg}
+	var err error
+	if m.from, err = mail.ParseAddress(cfg.From); err != nil {
+		return nil, errors.New("the sender is not an address like mail@example.com or Example <mail@example.com>")
+	}
+	if cfg.ReplyTo != "" {
+		if m.replyTo, err = mail.ParseAddress(cfg.ReplyTo); err != nil {
+			return nil, errors.New("the reply-to address is not an address like mail@example.com")
+		}
+	}
+	if m.cfg.Timeout == 0 {
+		m.cfg.Timeout = 10 * time.Second
+	}
+	// AWS_MAX_ATTEMPTS overrides either of the two settings alone.
+	aw, err := config.LoadDefaultConfig(ctx, config.WithRetryMaxAttempts(1),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if aw.Region == "" {
+		return nil, errors.New("no AWS region: set AWS_REGION, or a profile with one")
+	}
+	m.client = ses.NewFromConfig(aw, func(o *ses.Options) {
+		o.Retryer = aws.NopRetryer{}
+		o.RetryMaxAttempts = 1
+	})
+	return m, nil
+}
+
+// Send implements activities.Mailer.
+func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error) {
+	raw, err := m.compose(mail)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", activities.ErrNever, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
+	defer cancel()
+	in := &ses.SendRawEmailInput{
+		RawMessage:   &types.RawMessage{Data: raw},
+		Destinations: []string{mail.To.Email},
+		Source:       aws.String(m.from.String()),
+		Tags: []types.MessageTag{
+			{Name: aws.String("message_id"), Value: aws.String(sestag.Encode(mail.MessageID))},
+			{Name: aws.String("event_type"), Value: aws.String(sestag.Encode(mail.EventType))},
+		},
+	}
+	if m.cfg.ConfigurationSet != "" {
+		in.ConfigurationSetName = aws.String(m.cfg.ConfigurationSet)
+	}
+	out, err := m.client.SendRawEmail(ctx, in)
+	if err != nil {
+		return "", answer(err)
+	}
+	return aws.ToString(out.MessageId), nil
+}
+
+// compose writes the MIME message: text and HTML as alternatives.
+func (m *Mailer) compose(mail activities.Mail) ([]byte, error) {
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	if err := msg.FromFormat(m.from.Name, m.from.Address); err != nil {
+		return nil, errors.New("the sender cannot be written into a header")
+	}
+	if err := msg.AddToFormat(mail.To.Name, mail.To.Email); err != nil {
+		return nil, errors.New("the recipient is not an address")
+	}
+	if m.replyTo != nil {
+		if err := msg.ReplyToFormat(m.replyTo.Name, m.replyTo.Address); err != nil {
+			return nil, errors.New("the reply-to address cannot be written into a header")
+		}
+	}
+	msg.Subject(mail.Subject)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
+	msg.SetBodyString(gomail.TypeTextPlain, mail.Text)
+	msg.AddAlternativeString(gomail.TypeTextHTML, mail.HTML)
+	var b bytes.Buffer
+	if _, err := msg.WriteTo(&b); err != nil {
+		return nil, errors.New("the mail cannot be written as MIME")
+	}
+	return b.Bytes(), nil
+}
+
+// answer turns SES's error into one without addresses. What SES says of a rejected mail can quote them.
+func answer(err error) error {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return fmt.Errorf("no answer from SES: %w", err)
+	}
+	switch api.ErrorCode() {
+	case "MessageRejected", "InvalidParameterValue":
+		if notTheMail(api.ErrorMessage()) {
+			return fmt.Errorf("SES says %s: the account or the sender may not send", api.ErrorCode())
+		}
+		return fmt.Errorf("%w: SES says %s", activities.ErrNever, api.ErrorCode())
+	}
+	return fmt.Errorf("SES says %s", api.ErrorCode())
+}
+
+// notTheMail finds the refusals that come under a permanent code and are the account's: a paused account, an unverified sender.
+func notTheMail(text string) bool {
+	return strings.Contains(text, "paused") || strings.Contains(text, "not verified")
+}
