@@ -32,15 +32,16 @@ func (s *shardSet) perLane() (n [2]int) {
 //
 // Ownership only saves work: two relays with one shard start nothing twice.
 type owner struct {
-	relay    *Relay
-	session  *locks.Session
-	kind     outbox.Kind
-	server   outbox.ServerState
-	slots    []string // lock names
-	shards   []string
-	slot     int          // ours, or -1
-	progress atomic.Int64 // the reader's reads
-	seen     int64
+	relay     *Relay
+	session   *locks.Session
+	kind      outbox.Kind
+	server    outbox.ServerState
+	slots     []string // lock names
+	shards    []string
+	slot      int          // ours, or -1
+	progress  atomic.Int64 // the reader's reads
+	seen      int64
+	sentinels time.Time // when they were last looked for
 
 	mu     sync.Mutex
 	owned  shardSet // held, and not about to be given up
@@ -76,19 +77,31 @@ func (o *owner) run(ctx context.Context) error {
 			return nil
 		case <-t.C:
 		}
-		if n := o.progress.Load(); n != o.seen {
-			o.seen = n
-		} else {
+		n := o.progress.Load()
+		if n == o.seen {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, o.relay.cfg.callTimeout)
-		err := o.tick(call)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		o.seen = n
+		if err := o.renew(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
+
+func (o *owner) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, o.relay.cfg.callTimeout)
+	defer cancel()
+	if time.Since(o.sentinels) > sentinelsEvery {
+		o.sentinels = time.Now()
+		if err := o.relay.restoreSentinels(ctx, o.session.Conn()); err != nil {
+			return err
+		}
+	}
+	return o.tick(ctx)
+}
+
+// sentinelsEvery is how often the sentinel rows are looked for.
+const sentinelsEvery = time.Minute
 
 func (o *owner) tick(ctx context.Context) error {
 	state, err := o.kind.State(ctx, o.session.Conn())

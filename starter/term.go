@@ -111,7 +111,7 @@ func (r *Relay) openSessions(ctx context.Context) (s *sessions, err error) {
 			return s, err
 		}
 	}
-	return s, r.restoreSentinels(ctx, s)
+	return s, nil
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kind outbox.Kind, err error) {
@@ -127,8 +127,8 @@ func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kin
 	return state, kind, nil
 }
 
-func (r *Relay) restoreSentinels(ctx context.Context, s *sessions) error {
-	missing, err := r.table.RestoreSentinels(ctx, s.conns[0])
+func (r *Relay) restoreSentinels(ctx context.Context, conn *sql.Conn) error {
+	missing, err := r.table.RestoreSentinels(ctx, conn)
 	if err != nil {
 		return fmt.Errorf("restore sentinel rows: %w", err)
 	}

@@ -1,0 +1,278 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oncepost/oncepost/internal/migrate"
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// recorder is a Starter that notes what it is asked to start. Like Temporal it refuses an ID that it has started.
+type recorder struct {
+	mu        sync.Mutex
+	starts    map[string]int // successful and refused
+	order     []string
+	delays    map[string]time.Duration
+	payloads  map[string]string
+	answer    func(ctx context.Context, row *outbox.Row, attempt int) Outcome // nil: Started
+	namespace string
+	away      bool // Namespace fails
+	attempts  map[string]int
+	changed   chan struct{}
+}
+
+func newRecorder() *recorder {
+	return &recorder{
+		starts: map[string]int{}, delays: map[string]time.Duration{}, payloads: map[string]string{},
+		attempts: map[string]int{}, namespace: "uuid-1", changed: make(chan struct{}),
+	}
+}
+
+func (r *recorder) Start(ctx context.Context, row *outbox.Row, delay time.Duration) Outcome {
+	r.mu.Lock()
+	r.attempts[row.MessageID]++
+	attempt, answer := r.attempts[row.MessageID], r.answer
+	payload := string(row.Payload)
+	r.mu.Unlock()
+	var o Outcome
+	if answer != nil {
+		o = answer(ctx, row, attempt)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.settled() {
+		if r.starts[row.MessageID]++; r.starts[row.MessageID] > 1 {
+			o.Class = Duplicate
+		}
+		r.order = append(r.order, row.MessageID)
+		r.delays[row.MessageID] = delay
+		r.payloads[row.MessageID] = payload
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+	return o
+}
+
+func (r *recorder) Namespace(context.Context) (name, id string, o Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away {
+		return "default", "", Outcome{Class: Away, Reason: "no frontend"}
+	}
+	return "default", r.namespace, Outcome{}
+}
+
+func (r *recorder) set(f func(*recorder)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(r)
+}
+
+// await waits until the recorder is as wanted, or fails the test.
+func (r *recorder) await(t *testing.T, what string, wanted func(*recorder) bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		r.mu.Lock()
+		ok, changed := wanted(r), r.changed
+		n := len(r.starts)
+		r.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("not within 30 s: %s (%d messages started)", what, n)
+		}
+	}
+}
+
+func (r *recorder) count(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.starts[id]
+}
+
+func (r *recorder) total() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.starts)
+}
+
+// conditions collects what relays report.
+type conditions struct {
+	mu  sync.Mutex
+	all []Condition
+}
+
+func (c *conditions) report(cond Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, cond)
+}
+
+func (c *conditions) find(name string, active bool) (n int, last Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cond := range c.all {
+		if cond.Name == name && cond.Active == active {
+			n++
+			last = cond
+		}
+	}
+	return n, last
+}
+
+func (c *conditions) await(t *testing.T, name string, active bool) Condition {
+	t.Helper()
+	var cond Condition
+	eventually(t, fmt.Sprintf("condition %s active=%v", name, active), func() bool {
+		var n int
+		n, cond = c.find(name, active)
+		return n > 0
+	})
+	return cond
+}
+
+// quick are settings under which a test need not wait for long.
+func quick() Config {
+	return Config{
+		minBackoff: 10 * time.Millisecond, maxBackoff: 200 * time.Millisecond, tick: 20 * time.Millisecond,
+		callTimeout: 3 * time.Second, linger: 10 * time.Millisecond, suspicion: 10 * time.Millisecond,
+		Grace: 10 * time.Second,
+	}
+}
+
+// running is a relay under test.
+type running struct {
+	*Relay
+	conds *conditions
+	stop  func() error // stops and waits; idempotent
+}
+
+func startRelay(t *testing.T, s *testdb.Schema, starter Starter, cfg Config) *running {
+	t.Helper()
+	return startRelayAt(t, s, s.DSN, starter, cfg, nil)
+}
+
+func startRelayAt(t *testing.T, _ *testdb.Schema, dsn string, starter Starter, cfg Config, prepare func(*Relay)) *running {
+	t.Helper()
+	db := openDSN(t, dsn)
+	conds := &conditions{}
+	cfg.Report = conds.report
+	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r, err := New(db, starter, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare(r)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	var once sync.Once
+	var result error
+	stop := func() error {
+		cancel()
+		once.Do(func() { result = <-done })
+		return result
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("relay: %v", err)
+		}
+	})
+	return &running{Relay: r, conds: conds, stop: stop}
+}
+
+// eachMigrated runs test on both servers with oncepost's tables in a fresh database.
+func eachMigrated(t *testing.T, test func(t *testing.T, s *testdb.Schema)) {
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		migrated(t, s)
+		test(t, s)
+	})
+}
+
+func migrated(t *testing.T, s *testdb.Schema) {
+	t.Helper()
+	if _, err := migrate.Up(t.Context(), s.DB); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func enqueue(t *testing.T, s *testdb.Schema, ms ...outbox.Message) []string {
+	t.Helper()
+	var all []string
+	for len(ms) > 0 {
+		n := min(len(ms), 500)
+		ids, err := outbox.EnqueueMany(t.Context(), s.DB, ms[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, ms = append(all, ids...), ms[n:]
+	}
+	return all
+}
+
+func message(id string) outbox.Message {
+	return outbox.Message{ID: id, EventType: "welcome", Payload: map[string]string{"for": id}}
+}
+
+func messages(prefix string, n int) []outbox.Message {
+	ms := make([]outbox.Message, n)
+	for i := range ms {
+		ms[i] = message(fmt.Sprintf("%s:%05d", prefix, i))
+	}
+	return ms
+}
+
+func pending(t *testing.T, s *testdb.Schema) int {
+	t.Helper()
+	n, err := outbox.Table{}.Pending(t.Context(), s.DB, 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func failedRows(t *testing.T, s *testdb.Schema) map[string]string {
+	t.Helper()
+	rows, err := s.DB.QueryContext(t.Context(), "SELECT message_id, reason FROM outbox_failed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	out := map[string]string{}
+	for rows.Next() {
+		var id, reason string
+		if err := rows.Scan(&id, &reason); err != nil {
+			t.Fatal(err)
+		}
+		out[id] = reason
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// eventually polls what cannot signal.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
