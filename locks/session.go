@@ -72,6 +72,23 @@ func (s *Session) Held(ctx context.Context, names ...string) ([]bool, error) {
 	return s.each(ctx, "IS_USED_LOCK(%s) IS NOT NULL", names)
 }
 
+// Holder returns the connection ID of the session that holds name, or 0.
+func (s *Session) Holder(ctx context.Context, name string) (int64, error) {
+	var id sql.NullInt64
+	if err := s.conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&id); err != nil {
+		return 0, fmt.Errorf("locks: IS_USED_LOCK: %w", err)
+	}
+	return id.Int64, nil
+}
+
+// Kill ends another session. A user may end its own without further privileges.
+func (s *Session) Kill(ctx context.Context, id int64) error {
+	if _, err := s.conn.ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err != nil { // MySQL takes no parameter there
+		return fmt.Errorf("locks: end session %d: %w", id, err)
+	}
+	return nil
+}
+
 // each evaluates a lock function for every name in one statement. Anything but 1 is false: NULL is an error or a lock
 // that nobody holds, and some drivers and proxies give the answer as text.
 func (s *Session) each(ctx context.Context, function string, names []string) ([]bool, error) {

@@ -31,11 +31,12 @@ func (k Kind) serverExprs() (id, readOnly string) {
 }
 
 // Prepare makes conn a session of the relay: READ COMMITTED, so that no read or delete takes a gap lock that would keep
-// a producer from inserting; UTC, so that times mean the same to all; a strict sql_mode.
+// a producer from inserting; UTC, so that times mean the same to all; a strict sql_mode; utf8mb4, since the server would
+// send '?' for every character that the session's character set lacks, and the payload must arrive byte for byte.
 func Prepare(ctx context.Context, conn *sql.Conn) (Kind, error) {
 	for _, set := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		"SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1",
+		"SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, NAMES utf8mb4",
 	} {
 		if _, err := conn.ExecContext(ctx, set); err != nil {
 			return 0, fmt.Errorf("outbox: %s: %w", set, err)

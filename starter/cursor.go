@@ -1,46 +1,51 @@
 package starter
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/oncepost/oncepost/outbox"
 )
 
-// cursors remember how far each shard has been read. Reads go on from there; but a row that commits late, or that has a
-// natural key, may stand behind the cursor, so that every shard is also swept from its head, again and again.
+// cursors remember how far each shard has been read. Reads go forward from there. But a row that commits late, or that has
+// a natural key, may stand behind the cursor; and while UUIDs come faster than they can be started, a forward read never
+// gets to the keys behind them. So probes set out from a shard's head, and after that from behind all UUIDs, again and
+// again: each passes over the rows in flight until it meets new ones or the end.
 type cursors struct {
 	shards    [outbox.Shards]cursor
-	nextSweep time.Time
-	found     time.Time // when a sweep last found what forward reads had missed
-	sweepTurn bool
-	sweepTook time.Duration
+	nextProbe time.Time
+	found     time.Time // when a probe last found what forward reads had missed
+	took      time.Duration
+	turn      bool // this read is a probe's
+	behind    bool // the probe under way set out behind the UUIDs
+	backlog   bool // the last probe from the heads met more new rows than a page holds
 }
 
 type cursor struct {
-	forward  string
-	sweep    string
-	sweeping bool
+	forward string
+	probe   string
+	probing bool
 }
 
 const (
-	// sweepEvery is the longest time between two sweeps.
-	sweepEvery = 200 * time.Millisecond
-	// sweepShare: while sweeps find rows they run more often, for at most this share of the time. Over the tombstones of
-	// a long snapshot a sweep is slow, and stays rare.
-	sweepShare = 10
-	// sweepKeep is for how long after a find they run more often.
-	sweepKeep = 5 * time.Second
+	// probeEveryMost is the longest time between two probes.
+	probeEveryMost = 200 * time.Millisecond
+	// probeShare: while probes find rows they set out more often, for at most one part in so many of the time. Over the
+	// tombstones of a long snapshot a probe is slow, and stays rare.
+	probeShare = 10
+	// probeKeep is for how long after a find they set out more often.
+	probeKeep = 5 * time.Second
 )
 
 // restart forgets a shard's position, when it has been taken over.
 func (c *cursors) restart(shard uint8) { c.shards[shard] = cursor{} }
 
-// sweepNow makes the next read a sweep.
-func (c *cursors) sweepNow() { c.nextSweep = time.Time{} }
+// probeNow makes the next read a probe.
+func (c *cursors) probeNow() { c.nextProbe = time.Time{} }
 
 // positions returns where to read on in the owned shards, so that each lane gets about its room of rows.
 func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outbox.Position {
-	c.beginSweep(now)
+	c.decideTurn(owned, now)
 	counts := owned.perLane()
 	var out []outbox.Position
 	for s := outbox.Shards - 1; s >= 0; s-- { // express shards come first
@@ -51,41 +56,54 @@ func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outb
 		}
 		cur := &c.shards[shard]
 		p := outbox.Position{Shard: shard, After: cur.forward, Limit: (rooms[lane] + counts[lane] - 1) / counts[lane]}
-		if c.sweepTurn && cur.sweeping {
-			p.After = cur.sweep
+		if c.turn && cur.probing {
+			p.After = cur.probe
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// beginSweep decides whether this read sweeps: one that is under way takes turns with forward reads.
-func (c *cursors) beginSweep(now time.Time) {
+// decideTurn lets probes set out when it is time, and alternates between a probe under way and forward reads.
+func (c *cursors) decideTurn(owned *shardSet, now time.Time) {
 	under := false
-	for i := range c.shards {
-		under = under || c.shards[i].sweeping
+	for i, mine := range owned {
+		under = under || mine && c.shards[i].probing
 	}
-	if !under && !now.Before(c.nextSweep) {
-		for i := range c.shards {
-			c.shards[i].sweep, c.shards[i].sweeping = "", true
-		}
-		pause := sweepEvery
-		if now.Sub(c.found) < sweepKeep {
-			pause = min(pause, sweepShare*c.sweepTook)
-		}
-		c.nextSweep = now.Add(pause)
-		under, c.sweepTurn = true, false
+	if !under && !now.Before(c.nextProbe) {
+		c.setOut(owned, now)
+		under, c.turn = true, false
 	}
-	c.sweepTurn = under && !c.sweepTurn
+	c.turn = under && !c.turn
 }
 
-// advance moves the cursors over a page, and reports whether any shard has more. fresh is how many of its rows were new.
-func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh int, took time.Duration, now time.Time) (more bool) {
-	if c.sweepTurn {
-		c.sweepTook = took
-		if fresh > 0 {
-			c.found = now
+func (c *cursors) setOut(owned *shardSet, now time.Time) {
+	start := ""
+	if c.behind = c.backlog; c.behind {
+		start = behindUUIDs(now)
+	}
+	c.backlog = false
+	for i, mine := range owned {
+		if mine {
+			c.shards[i].probe, c.shards[i].probing = start, true
 		}
+	}
+	pause := probeEveryMost
+	if now.Sub(c.found) < probeKeep {
+		pause = min(pause, probeShare*c.took)
+	}
+	c.nextProbe = now.Add(pause)
+}
+
+// behindUUIDs is a key behind every UUID version 7 made until a day from now.
+func behindUUIDs(now time.Time) string {
+	return fmt.Sprintf("%012x", now.Add(24*time.Hour).UnixMilli())[:8]
+}
+
+// advance moves the cursors over a page, and reports whether any shard has more. fresh says how many of its rows were new.
+func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more bool) {
+	if c.turn {
+		c.took = took
 	}
 	i := 0
 	for _, p := range asked {
@@ -94,23 +112,32 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh int,
 			n++
 			last = rows[i].MessageID
 		}
-		more = more || n == p.Limit
-		c.shards[p.Shard].move(c.sweepTurn, n == p.Limit, last)
+		full := n == p.Limit
+		more = more || full
+		if cur := &c.shards[p.Shard]; !c.turn || !cur.probing {
+			cur.forward = max(cur.forward, last)
+		} else if c.movedProbe(cur, full, fresh[p.Shard], last) {
+			c.found = now
+		}
 	}
 	return more
 }
 
-// move takes the last ID read, and whether the page was full. A sweep is over when it reaches the end or the forward cursor.
-func (c *cursor) move(sweepTurn, full bool, last string) {
-	if !sweepTurn || !c.sweeping {
-		if last != "" {
-			c.forward = last
+// movedProbe takes a probe's page, and reports whether the probe met what a forward read would not have.
+func (c *cursors) movedProbe(cur *cursor, full bool, fresh int, last string) (missed bool) {
+	missed = fresh > 0 && cur.forward != ""
+	switch {
+	case !full: // the end
+		cur.probing = false
+		cur.forward = max(cur.forward, last)
+	case fresh > 0:
+		cur.probing = false
+		if !c.behind {
+			c.backlog = true
+			cur.forward = min(cur.forward, last) // more of them wait there: go on from here
 		}
-		return
+	default: // all in flight
+		cur.probe = last
 	}
-	c.sweep = last
-	if !full || last >= c.forward {
-		c.sweeping = false
-		c.forward = max(c.forward, last)
-	}
+	return missed
 }

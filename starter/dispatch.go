@@ -81,6 +81,7 @@ func (r *Relay) load(row *outbox.Row) (release func(), err error) {
 
 // notLoaded lets a row be read again: the database failed, and the term will end by itself, or the row is gone.
 func (r *Relay) notLoaded(row *outbox.Row, err error) {
+	r.gate.returnTrial()
 	if errors.Is(err, outbox.ErrGone) {
 		r.gate.acquitted(row.MessageID)
 		r.rows.forget(row.Key)
@@ -98,6 +99,7 @@ func (r *Relay) settle(row *outbox.Row, began time.Time, o Outcome) {
 	case Reused:
 		r.rows.done(row.Key)
 		r.finds.fail(failing{row.Key, outbox.ReasonIDReused, o.Reason})
+		r.answered(row, began)
 	case Never:
 		guilty, report := r.gate.refused(row.MessageID, o.Reason)
 		r.report(report)
@@ -124,6 +126,11 @@ func (r *Relay) settled(row *outbox.Row, began time.Time, o Outcome) {
 	row.Payload, row.Headers = nil, nil
 	r.rows.done(row.Key)
 	r.finds.add(row.Key)
+	r.answered(row, began)
+}
+
+// answered tells the gate that Temporal works.
+func (r *Relay) answered(row *outbox.Row, began time.Time) {
 	opened, report := r.gate.succeeded(began, row.MessageID)
 	r.report(report)
 	if opened {

@@ -71,7 +71,7 @@ func (g *gate) allow(now time.Time) bool {
 	return false
 }
 
-// returnTrial gives back a trial that found no row to start.
+// returnTrial gives back a trial in which nothing could be started.
 func (g *gate) returnTrial() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -64,13 +64,12 @@ func (f *inflight) beginRead() uint64 {
 	return f.epoch
 }
 
-// admit queues the rows of a page that are new, or whose pause has passed, and returns how many.
-func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) int {
+// admit queues the rows of a page that are new, or whose pause has passed, and returns how many of each shard.
+func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) (fresh [outbox.Shards]int) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgetGone(epoch)
-	n := 0
 	for i := range rows {
 		row := &rows[i]
 		if !owned[row.Shard] {
@@ -87,9 +86,9 @@ func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) int {
 		e.state = isQueued
 		f.shards[row.Shard][row.MessageID] = e
 		f.lanes[laneOf(row.Shard)].push(row)
-		n++
+		fresh[row.Shard]++
 	}
-	return n
+	return fresh
 }
 
 // forgetGone forgets deleted IDs, but only those deleted before the read with this epoch began: an older read can still

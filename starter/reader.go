@@ -60,10 +60,14 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	took := time.Since(began)
 	r.owner.progress.Add(1)
 	r.relay.stats.polls.Add(1)
+	r.measure(page.Rows) // once admitted, a row belongs to whoever starts it
 	fresh := r.relay.rows.admit(epoch, page.Rows, owned)
-	more = r.cursors.advance(asked, page.Rows, fresh, took, began)
-	r.measure(page.Rows)
-	r.pace.after(fresh, took)
+	more = r.cursors.advance(asked, page.Rows, &fresh, took, began)
+	total := 0
+	for _, n := range fresh {
+		total += n
+	}
+	r.pace.after(total, took)
 	return more, nil
 }
 
@@ -133,7 +137,7 @@ func (r *reader) wait(ctx context.Context, more bool) error {
 	case <-t.C:
 	case <-r.relay.nudge:
 		r.pace.hurry()
-		r.cursors.sweepNow()
+		r.cursors.probeNow()
 	case <-r.relay.rows.ready:
 		if !more {
 			return r.wait(ctx, false)

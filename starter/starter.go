@@ -51,7 +51,8 @@ type Relay struct {
 	stopping     atomic.Bool // start nothing more
 	databaseAway atomic.Bool
 	table        outbox.Table
-	hangs        func() // tests make the reader hang here
+	stale        staleSession // the present term's, for the next one
+	hangs        func()       // tests make the reader hang here
 }
 
 // New returns a relay over the tables in db's database. Config's zero value is complete.

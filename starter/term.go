@@ -34,6 +34,9 @@ func (r *Relay) term(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	r.databaseBack()
+	if err := r.endStale(ctx, s); err != nil {
+		return err
+	}
 	own, err := newOwner(r, s)
 	if err != nil {
 		return err
@@ -112,6 +115,31 @@ func (r *Relay) openSessions(ctx context.Context) (s *sessions, err error) {
 		}
 	}
 	return s, nil
+}
+
+// endStale ends the session of this relay's own previous term, where the server still holds it: after a network cut it
+// knows nothing of the client's end, and would keep its locks until its time-out. A user may end sessions of its own.
+func (r *Relay) endStale(ctx context.Context, s *sessions) error {
+	stale := r.stale
+	r.stale = staleSession{server: s.server.ID, id: s.lock.ID()}
+	if stale.slot == "" || stale.server != s.server.ID {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
+	defer cancel()
+	holder, err := s.lock.Holder(ctx, stale.slot)
+	if err != nil || holder != stale.id { // IDs are given anew after a restart: only the holder of our slot is us
+		return err
+	}
+	r.cfg.Logger.Info("ending this relay's previous session, which the server still holds", "connection_id", stale.id)
+	return s.lock.Kill(ctx, stale.id)
+}
+
+// staleSession is a lock session of this relay, and the slot that it held.
+type staleSession struct {
+	server string
+	id     int64
+	slot   string
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kind outbox.Kind, err error) {

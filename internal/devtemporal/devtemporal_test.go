@@ -191,7 +191,7 @@ func TestRestartOnTheSameDir(t *testing.T) {
 // page reads the UI's first page and its view of the namespace through its API.
 func page(t *testing.T, ui string) {
 	t.Helper()
-	for path, want := range map[string]string{"/": "<title>", "/api/v1/namespaces/default": `"default"`} {
+	for path, want := range map[string]string{"/": "<html", "/api/v1/namespaces/default": `"default"`} {
 		r, err := http.Get(ui + path)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
@@ -25,8 +26,11 @@ func newLogger(to *slog.Logger) *logger {
 	return &logger{to: to.With("component", "temporal"), quiet: new(atomic.Bool)}
 }
 
+// expected begins what the server warns of at each start, because of settings that are meant.
+const expected = "HTTP API port has not been set"
+
 func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
-	if !l.quiet.Load() {
+	if !l.quiet.Load() && !strings.HasPrefix(msg, expected) {
 		l.to.LogAttrs(context.Background(), level, msg, attrs(tags)...)
 	}
 }

@@ -61,7 +61,9 @@ func parse(c Config) (*mysql.Config, error) {
 	if cfg.DBName == "" {
 		return nil, fmt.Errorf("the DSN for %s names no database: end it with /name", cfg.Addr)
 	}
-	force(cfg)
+	if err := force(cfg); err != nil {
+		return nil, err
+	}
 	if c.TLSCA != "" {
 		if err := trust(cfg, c.TLSCA); err != nil {
 			return nil, err
@@ -70,7 +72,7 @@ func parse(c Config) (*mysql.Config, error) {
 	return cfg, nil
 }
 
-func force(cfg *mysql.Config) {
+func force(cfg *mysql.Config) error {
 	cfg.ParseTime = false // times stay the server's text, and are never converted here
 	cfg.Loc = time.UTC
 	cfg.ClientFoundRows = false
@@ -80,7 +82,6 @@ func force(cfg *mysql.Config) {
 	cfg.Timeout = dialTimeout
 	cfg.ReadTimeout = backstop(cfg.ReadTimeout)
 	cfg.WriteTimeout = backstop(cfg.WriteTimeout)
-	cfg.Collation = ""
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}
@@ -92,6 +93,8 @@ func force(cfg *mysql.Config) {
 	}
 	cfg.Params["time_zone"] = "'+00:00'"
 	cfg.ConnectionAttributes = "program_name:oncepost"
+	// The server would send '?' for every character of a payload that the DSN's charset lacks.
+	return cfg.Apply(mysql.Charset("utf8mb4", ""))
 }
 
 func backstop(d time.Duration) time.Duration {

@@ -257,6 +257,9 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 		}
 		all.Wait()
 		t.Logf("template made in %v", time.Since(begin).Round(time.Millisecond))
+		if _, err := os.Stat(filepath.Join(r.templateAt, "auto.cnf")); err == nil {
+			t.Error("the template has an identity that its copies would share")
+		}
 		begin = time.Now()
 		if err := copyTree(r.templateAt, filepath.Join(t.TempDir(), "data")); err != nil {
 			t.Fatal(err)

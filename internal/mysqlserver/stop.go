@@ -36,7 +36,8 @@ func (s *Server) Err() error {
 }
 
 // Stop asks the server to end and waits until it is gone. When ctx ends or 30 s pass it kills the server, and says so
-// in its error; the server is gone then too. A second Stop, or one after Kill, does nothing.
+// in its error; the server is gone then too. A second Stop, or one after Kill, does nothing. MySQL gives connections
+// that are open, idle ones too, two seconds to go away: close pools first.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.proc.exited() {
 		return s.Err()

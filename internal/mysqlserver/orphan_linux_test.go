@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,4 +100,45 @@ func startParent(t *testing.T, job string) (*exec.Cmd, int) {
 		t.Fatal(err)
 	}
 	return cmd, pid
+}
+
+// The kernel ties a child to the thread that started it. A thread of a caller may end; the server must not.
+func TestServerOutlivesTheCallersThread(t *testing.T) {
+	r, dir := fetched(t, MariaDB), t.TempDir()
+	started := make(chan *Server)
+	onEndingThread(func() {
+		s, err := Start(t.Context(), Options{Root: r, Dir: dir})
+		if err != nil {
+			t.Error(err)
+		}
+		started <- s
+	})
+	s := <-started
+	if s == nil {
+		t.FailNow()
+	}
+	select {
+	case <-s.Done():
+		t.Error("the server ended with the thread:", s.Err())
+	case <-time.After(500 * time.Millisecond):
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// onEndingThread runs f on a thread that ends with f. The process's first thread never ends, so it is kept busy
+// meanwhile when it comes along.
+func onEndingThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // without an unlock: the thread ends with the goroutine
+		if syscall.Gettid() != syscall.Getpid() {
+			f()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		done := make(chan struct{})
+		onEndingThread(func() { defer close(done); f() })
+		<-done
+	}()
 }

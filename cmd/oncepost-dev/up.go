@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/oncepost/oncepost/internal/devstack"
+)
+
+type upCmd struct {
+	stackFlags `embed:""`
+}
+
+func (c *upCmd) Run(a *app) error {
+	return c.with(a, func(ctx context.Context, s *devstack.Stack) error {
+		addresses, err := s.Addresses()
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(a.stdout, table(addresses, c.Dir), usage(addresses))
+		stay(ctx, a)
+		return nil
+	})
+}
+
+// stay keeps the stack up until it is to end.
+func stay(ctx context.Context, a *app) {
+	fmt.Fprint(a.stdout, "\nCtrl-C stops everything.\n")
+	<-ctx.Done()
+	fmt.Fprint(a.stdout, "\nstopping\n")
+}
+
+// table says where everything is.
+func table(at devstack.Addresses, dir string) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, line := range [][2]string{
+		{"Temporal web UI", at.WebUI},
+		{"Inbox", at.Inbox},
+		{"MySQL DSN", at.DSN},
+		{"Temporal", at.Temporal + ", namespace " + at.Namespace},
+		{"SES endpoint", at.SES},
+		{"Log", filepath.Join(dir, logName)},
+	} {
+		fmt.Fprintf(&b, "  %-16s %s\n", line[0], line[1])
+	}
+	return b.String()
+}
+
+// usage shows how to send a mail.
+func usage(at devstack.Addresses) string {
+	return fmt.Sprintf(`
+Send a mail from plain SQL, in any transaction:
+
+  %s <<'SQL'
+  INSERT INTO outbox_messages (event_type, payload) VALUES
+    ('welcome', '{"company_id": "c_42", "company_name": "Example Ltd", "email": "first.user@example.com"}');
+  SQL
+
+For other processes on this stack, such as `+"`oncepost enqueue`"+` or a worker of your own:
+
+  export ONCEPOST_MYSQL_DSN='%s'
+  export TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=%s
+  export AWS_ENDPOINT_URL_SES=%s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+`, client(at), at.DSN, at.Temporal, at.Namespace, at.SES)
+}
+
+// client is the command line of MySQL's own client.
+func client(at devstack.Addresses) string {
+	where := "--socket=" + at.Addr
+	if host, port, ok := strings.Cut(at.Addr, ":"); ok && at.Network == "tcp" {
+		where = fmt.Sprintf("--protocol=tcp -h %s -P %s", host, port)
+	}
+	password := " -p"
+	if at.Private {
+		password = ""
+	}
+	return fmt.Sprintf("mysql %s -u %s%s %s", where, at.User, password, at.Database)
+}

@@ -1,0 +1,35 @@
+package devstack
+
+import "github.com/go-sql-driver/mysql"
+
+// Addresses is where everything is.
+type Addresses struct {
+	WebUI    string // Temporal's, the page with the workflows
+	Inbox    string // the page with the mails
+	SES      string // endpoint for AWS SDKs
+	Temporal string // host:port
+	// Namespace is Temporal's.
+	Namespace string
+	// DSN of the database, without its password; Private says that it belongs to the stack and has none.
+	DSN     string
+	Private bool
+	// Host, Port, User and Database are the same for other clients.
+	Network, Addr, User, Database string
+}
+
+// Addresses returns where everything is.
+func (s *Stack) Addresses() (Addresses, error) {
+	dsn, err := mysql.ParseDSN(s.dsn)
+	if err != nil {
+		return Addresses{}, err
+	}
+	if dsn.Passwd != "" {
+		dsn.Passwd = "***"
+	}
+	return Addresses{
+		WebUI: s.workflows(), Inbox: s.inboxURL + "/", SES: s.inboxURL,
+		Temporal: s.temporal.FrontendAddr(), Namespace: s.temporal.Namespace(),
+		DSN: dsn.FormatDSN(), Private: s.opts.DSN == "",
+		Network: dsn.Net, Addr: dsn.Addr, User: dsn.User, Database: dsn.DBName,
+	}, nil
+}

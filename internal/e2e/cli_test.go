@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+)
+
+// fails runs a command that must end with the code and say each of the words.
+func fails(t *testing.T, env []string, code int, words []string, program string, args ...string) {
+	t.Helper()
+	got, out := run(t, env, program, args...)
+	if got != code {
+		t.Errorf("%s %s: exit code %d, want %d", program, strings.Join(args, " "), got, code)
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			t.Errorf("%s %s does not say %q", program, strings.Join(args, " "), word)
+		}
+	}
+}
+
+func TestBadCallsExitWith2(t *testing.T) {
+	for _, call := range [][]string{
+		{"oncepost", "nonsense"},
+		{"oncepost", "relay", "--no-such-flag"},
+		{"oncepost", "relay", "--max-starts", "many"},
+		{"oncepost", "enqueue", "welcome"}, // no payload
+		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},
+		{"oncepost-dev", "nonsense"},
+		{"oncepost-dev", "up", "--database", "postgres"},
+		{"oncepost-dev", "demo", "--database", "mysql", "--mysql-dsn", "root@tcp(127.0.0.1:1)/a"},
+	} {
+		t.Run(strings.Join(call, " "), func(t *testing.T) {
+			fails(t, baseEnv(t), 2, []string{call[0] + ": "}, call[0], call[1:]...)
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, out := run(t, baseEnv(t), "oncepost", "version")
+	if code != 0 || !strings.HasPrefix(out, "oncepost ") || !strings.Contains(out, "tables version") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, program := range []string{"oncepost", "oncepost-dev", "oncepost-ses"} {
+		if code, out := run(t, baseEnv(t), program, "--help"); code != 0 || !strings.Contains(out, "Usage: "+program) {
+			t.Errorf("%s --help: exit code %d: %s", program, code, out)
+		}
+	}
+}
+
+// A database that cannot be reached is said plainly, without the password, by every command that needs one.
+func TestUnreachableDatabase(t *testing.T) {
+	const password = "hunter2hunter2"
+	env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN=app:"+password+"@tcp("+newDoor(t).addr+")/app", "ONCEPOST_MAIL_FROM=mail@example.com")
+	for _, args := range [][]string{
+		{"relay"}, {"worker"}, {"migrate", "status"}, {"enqueue", "welcome", "--payload", "{}"}, {"migrate", "--wait", "2s"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			code, out := run(t, env, "oncepost", args...)
+			if code != 1 || !strings.Contains(out, "connection refused") {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+			if strings.Contains(out, password) {
+				t.Errorf("the password is shown: %s", out)
+			}
+		})
+	}
+	fails(t, baseEnv(t), 1, []string{"ONCEPOST_MYSQL_DSN"}, "oncepost", "relay")
+}
+
+// Relay and worker never migrate: they say what to run, and leave the database as it is.
+func TestUnmigratedDatabase(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		w := newWorld(t, s)
+		for _, command := range []string{"relay", "worker"} {
+			fails(t, w.env, 1, []string{"run `oncepost migrate`"}, "oncepost", command)
+		}
+		fails(t, w.env, 1, []string{"pending", "run `oncepost migrate`"}, "oncepost", "migrate", "status")
+		var tables int
+		err := s.DB.QueryRowContext(t.Context(),
+			"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", s.Name).Scan(&tables)
+		if err != nil || tables != 0 {
+			t.Errorf("%d tables were made: %v", tables, err)
+		}
+		w.must("migrate")
+		if out := w.must("migrate", "status"); strings.Contains(out, "pending") || !strings.Contains(out, "applied") {
+			t.Errorf("after migrate: %s", out)
+		}
+		if out := w.must("migrate"); strings.Contains(out, "applied 0") {
+			t.Errorf("the second migrate applies again: %s", out)
+		}
+	})
+}
+
+// What `migrate --print` prints, applied with another tool, is a migrated database.
+func TestPrintedMigrations(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		w := newWorld(t, s)
+		db, err := sql.Open("mysql", s.DSN+"?multiStatements=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), w.must("migrate", "--print")); err != nil {
+			t.Fatal(err)
+		}
+		w.must("migrate", "status")
+		relay := w.start("oncepost", "relay", "--with-worker")
+		relay.await("relay running")
+		w.enqueue(1)
+		w.mails(1)
+	})
+}

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+)
+
+// Migrate, relay, worker, enqueue: the mail comes once, and both end in order on SIGTERM.
+func TestMessageBecomesOneMail(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		w := newWorld(t, s)
+		if out := w.must("migrate"); !strings.Contains(out, "the tables are at version") {
+			t.Errorf("migrate says %q", out)
+		}
+		relay, worker := w.start("oncepost", "relay"), w.start("oncepost", "worker")
+		relay.await("relay running")
+		worker.await("worker running")
+
+		id := w.must("enqueue", "welcome", "--payload", welcome("first.user@example.com"), "--id", "welcome:c_1")
+		if id != "welcome:c_1" {
+			t.Errorf("enqueue printed %q", id)
+		}
+		mail := w.mails(1)[0]
+		if mail.MessageID != id || mail.EventType != "welcome" || strings.Join(mail.To, " ") != "first.user@example.com" {
+			t.Errorf("mail of %q (%s) to %v", mail.MessageID, mail.EventType, mail.To)
+		}
+		if !strings.Contains(mail.Subject, "Example Ltd") || !strings.Contains(mail.From, "mail@example.com") {
+			t.Errorf("subject %q, from %q", mail.Subject, mail.From)
+		}
+		w.onceEach([]string{id})
+
+		// The same message again, when its row is gone: Temporal knows it. The one behind it shows that it was looked at.
+		w.must("enqueue", "welcome", "--payload", welcome("first.user@example.com"), "--id", id)
+		w.awaitEmpty()
+		next := w.must("enqueue", "welcome", "--payload", welcome("next.user@example.com"))
+		w.mails(2)
+		w.onceEach([]string{id, next})
+
+		relay.stop(syscall.SIGTERM)
+		worker.stop(syscall.SIGTERM)
+		if mails := w.mails(2); len(mails) != 2 {
+			t.Errorf("%d mails for 2 messages", len(mails))
+		}
+	})
+}
+
+func TestRelayWithWorker(t *testing.T) {
+	w := one(t)
+	w.must("migrate")
+	both := w.start("oncepost", "relay", "--with-worker")
+	both.await("relay running")
+	ids := w.enqueue(20)
+	if mails := w.mails(20); len(mails) != 20 {
+		t.Errorf("%d mails for 20 messages", len(mails))
+	}
+	w.onceEach(ids)
+	both.stop(syscall.SIGTERM)
+}

@@ -1,0 +1,142 @@
+package migrate
+
+import (
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+)
+
+func TestUpAppliesOnce(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		applied := up(t, s.DB)
+		for i, r := range applied {
+			if r.Version != int64(i+1) || r.File != files()[i] {
+				t.Errorf("applied %d: %+v", i, r)
+			}
+		}
+		if len(applied) != len(files()) {
+			t.Errorf("applied %d of %d", len(applied), len(files()))
+		}
+		exec(t, s.DB, plainInsert)
+		if again := up(t, s.DB); len(again) != 0 {
+			t.Errorf("a second Up applied %v", again)
+		}
+		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 1 {
+			t.Errorf("%d messages after a second Up", n)
+		}
+	})
+}
+
+// Up leaves no named lock behind in the pool.
+func TestUpReleasesItsLock(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		s.DB.SetMaxOpenConns(3)
+		for range 5 { // would wait for the first one's lock, and run out of connections
+			up(t, s.DB)
+		}
+		if open := s.DB.Stats().InUse; open != 0 {
+			t.Errorf("%d connections are still in use", open)
+		}
+	})
+}
+
+func TestCheckAndList(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		check := func(have int64) {
+			t.Helper()
+			err := Check(t.Context(), s.DB)
+			var v *VersionError
+			if !errors.As(err, &v) || v.Have != have || v.Need != Latest() || !strings.Contains(err.Error(), "`oncepost migrate`") {
+				t.Errorf("Check: %v, want a VersionError with %d", err, have)
+			}
+			list(t, s.DB, have)
+		}
+		check(0)
+		for have := Latest() - 1; have > 0; have-- {
+			up(t, s.DB)
+			exec(t, s.DB, "DELETE FROM "+VersionTable+" WHERE version_id > ?", have)
+			check(have)
+		}
+		up(t, s.DB)
+		if err := Check(t.Context(), s.DB); err != nil {
+			t.Errorf("Check after Up: %v", err)
+		}
+		list(t, s.DB, Latest())
+		// A later version's tables are good enough for this program: the others of a rolling upgrade have migrated.
+		exec(t, s.DB, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (?, TRUE)", Latest()+1)
+		if err := Check(t.Context(), s.DB); err != nil {
+			t.Errorf("Check of later tables: %v", err)
+		}
+		if applied, err := Up(t.Context(), s.DB); err != nil || len(applied) != 0 {
+			t.Errorf("Up on later tables: %v, %v", applied, err)
+		}
+	})
+}
+
+// list compares List with what should be applied.
+func list(t *testing.T, db *sql.DB, have int64) {
+	t.Helper()
+	all, err := List(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []Status
+	for i, file := range files() {
+		want = append(want, Status{Version: int64(i + 1), File: file, Applied: int64(i+1) <= have})
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("List: %+v, want %+v", all, want)
+	}
+}
+
+// That the server cannot be asked must not look like tables that are missing.
+func TestCheckOfAnUnreachableServer(t *testing.T) {
+	db := open(t, "root@tcp(127.0.0.1:1)/app")
+	err := Check(t.Context(), db)
+	var v *VersionError
+	if err == nil || errors.As(err, &v) {
+		t.Errorf("Check: %v", err)
+	}
+	if _, err := Up(t.Context(), db); err == nil {
+		t.Error("Up: no error")
+	}
+	if _, err := List(t.Context(), db); err == nil {
+		t.Error("List: no error")
+	}
+}
+
+func TestForeignTableIsLeftAlone(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		exec(t, s.DB, "CREATE TABLE outbox_messages (id INT PRIMARY KEY, body TEXT)")
+		exec(t, s.DB, "INSERT INTO outbox_messages VALUES (7, 'theirs')")
+		_, err := Up(t.Context(), s.DB)
+		var foreign *ForeignTableError
+		if !errors.As(err, &foreign) {
+			t.Fatalf("Up: %v, want a ForeignTableError", err)
+		}
+		if foreign.Database != s.Name || !slices.Equal(foreign.Columns, []string{"id", "body"}) {
+			t.Errorf("%+v", foreign)
+		}
+		for _, part := range []string{s.Name, "id, body", "RENAME TABLE", "CREATE DATABASE", "docs/moving.md"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("the explanation lacks %q: %v", part, err)
+			}
+		}
+		if got := value[string](t, s.DB, "SELECT body FROM outbox_messages WHERE id = 7"); got != "theirs" {
+			t.Errorf("their row became %q", got)
+		}
+		if got := column[string](t, s.DB, "SHOW TABLES"); !slices.Equal(got, []string{"outbox_messages"}) {
+			t.Errorf("tables %v, want only theirs", got)
+		}
+		// The advice works.
+		exec(t, s.DB, "RENAME TABLE outbox_messages TO old_outbox_messages")
+		up(t, s.DB)
+		if err := Check(t.Context(), s.DB); err != nil {
+			t.Error(err)
+		}
+	})
+}

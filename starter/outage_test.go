@@ -1,0 +1,279 @@
+package starter
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oncepost/oncepost/internal/mysqlserver"
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// blackHole is a TCP proxy that can stop passing anything on without closing a connection.
+type blackHole struct {
+	listener net.Listener
+	mu       sync.Mutex
+	swallow  bool
+	conns    []net.Conn
+}
+
+func newBlackHole(t *testing.T, target string) *blackHole {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &blackHole{listener: l}
+	t.Cleanup(b.close)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", target)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			b.mu.Lock()
+			b.conns = append(b.conns, c, up)
+			b.mu.Unlock()
+			go b.pipe(up, c)
+			go b.pipe(c, up)
+		}
+	}()
+	return b
+}
+
+func (b *blackHole) pipe(to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		b.mu.Lock()
+		swallow := b.swallow
+		b.mu.Unlock()
+		if n > 0 && !swallow {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			if err == io.EOF && !swallow {
+				to.Close()
+			}
+			return
+		}
+	}
+}
+
+func (b *blackHole) set(swallow bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.swallow = swallow
+}
+
+func (b *blackHole) close() {
+	b.listener.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		c.Close()
+	}
+}
+
+func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		hole := newBlackHole(t, s.Server.Addr())
+		dsn := strings.Replace(s.DSN, s.Server.Addr(), hole.listener.Addr().String(), 1)
+		rec := newRecorder()
+		cfg := quick()
+		cfg.callTimeout = time.Second
+		relay := startRelayAt(t, s, dsn, rec, cfg, nil)
+		enqueue(t, s, message("before"))
+		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+		hole.set(true)
+		enqueue(t, s, message("during"))
+		relay.conds.await(t, CondDatabase, true)
+		hole.set(false)
+		began := time.Now()
+		rec.await(t, "the start after it", func(r *recorder) bool { return r.starts["during"] == 1 })
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("recovered after %s", d)
+		}
+		relay.conds.await(t, CondDatabase, false)
+	})
+}
+
+func TestReadOnlyServerIsLeftAndComesBack(t *testing.T) { // scenarios 9, 39
+	for _, f := range testdb.Flavours() {
+		t.Run(string(f), func(t *testing.T) {
+			s := testdb.NewSchemaOn(t, testdb.OwnServer(t, f))
+			migrated(t, s)
+			dsn := s.User("SELECT, INSERT, UPDATE, DELETE") // without SUPER: read_only binds it
+			set := func(on string) {
+				name := "super_read_only"
+				if f == mysqlserver.MariaDB {
+					name = "read_only"
+				}
+				if _, err := s.DB.ExecContext(t.Context(), "SET GLOBAL "+name+" = "+on); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rec := newRecorder()
+			relay := startRelayAt(t, s, dsn, rec, quick(), nil)
+			enqueue(t, s, messages("before", 100)...)
+			rec.await(t, "100 starts", func(r *recorder) bool { return len(r.starts) == 100 })
+			set("1")
+			cond := relay.conds.await(t, CondDatabase, true)
+			if !strings.Contains(cond.Detail, "read-only") {
+				t.Errorf("report: %s", cond.Detail)
+			}
+			set("0")
+			if f == mysqlserver.MySQL { // super_read_only set read_only as well, and leaves it set
+				if _, err := s.DB.ExecContext(t.Context(), "SET GLOBAL read_only = 0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			enqueue(t, s, messages("after", 100)...)
+			rec.await(t, "200 starts", func(r *recorder) bool { return len(r.starts) == 200 })
+			eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+			relay.conds.await(t, CondDatabase, false)
+		})
+	}
+}
+
+func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		release := make(chan struct{})
+		rec := newRecorder()
+		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return Outcome{}
+		}
+		relay := startRelay(t, s, rec, quick())
+		ms := messages("m", 50)
+		ms[0].Payload = strings.Repeat("x", 100_000) // a large one is read on a connection of its own, given back
+		enqueue(t, s, ms...)
+		eventually(t, "50 hanging starts", func() bool { return relay.Stats().InFlight == 50 })
+		for range 20 {
+			if n := count(t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx"); n != 0 {
+				t.Fatalf("%d transactions are open while starts hang", n)
+			}
+		}
+		// Beside the sessions there is at most a look at the remembered namespace, for a moment.
+		eventually(t, "only the relay's sessions are in use", func() bool { return relay.db.Stats().InUse == 2+deleters })
+		if n := relay.db.Stats().InUse; n > 3+deleters {
+			t.Errorf("%d connections are in use", n)
+		}
+		close(release)
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 50 })
+	})
+}
+
+func count(t *testing.T, db *sql.DB, query string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestStopDrains(t *testing.T) { // scenario 6
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		release := make(chan struct{})
+		rec := newRecorder()
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
+			<-release
+			return Outcome{}
+		}
+		relay := startRelay(t, s, rec, quick())
+		enqueue(t, s, messages("m", 40)...)
+		eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
+		stopped := make(chan error, 1)
+		go func() { stopped <- relay.stop() }()
+		eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
+		enqueue(t, s, message("too-late"))
+		if n := count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"); n < 2 {
+			t.Errorf("%d connections: the relay has given up its shards with starts in flight", n)
+		}
+		close(release)
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		if n := pending(t, s); n != 1 {
+			t.Errorf("%d rows are left, want only the one that came too late", n)
+		}
+		if rec.count("too-late") != 0 {
+			t.Error("a row was started after the stop began")
+		}
+	})
+}
+
+func TestStopEndsWithinItsGrace(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
+			<-ctx.Done()
+			return Outcome{Class: Away, Reason: ctx.Err().Error()}
+		}
+		cfg := quick()
+		cfg.Grace = 200 * time.Millisecond
+		cfg.StartTimeout = time.Minute
+		ctx, cancel := context.WithCancel(t.Context())
+		relay, err := New(openDSN(t, s.DSN), rec, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- relay.Run(ctx) }()
+		enqueue(t, s, message("hangs"))
+		eventually(t, "a start in flight", func() bool { return relay.Stats().InFlight == 1 })
+		began := time.Now()
+		cancel()
+		err = <-done
+		if err == nil || !strings.Contains(err.Error(), "grace") {
+			t.Errorf("Run returned %v, want an error about the grace period", err)
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("stopped after %s", d)
+		}
+		if n := pending(t, s); n != 1 {
+			t.Errorf("%d rows are left, want 1", n)
+		}
+	})
+}
+
+func TestLockedRowsAreSkipped(t *testing.T) { // scenario 37
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		enqueue(t, s, message("held"))
+		tx, err := s.DB.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outbox.Enqueue(t.Context(), tx, message("held")); err == nil {
+			t.Fatal("a pending ID was accepted twice")
+		}
+		rec := newRecorder()
+		startRelay(t, s, rec, quick())
+		enqueue(t, s, messages("m", 500)...)
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 501 })
+		eventually(t, "only the held row left", func() bool { return pending(t, s) == 1 })
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "its delete", func() bool { return pending(t, s) == 0 })
+		if rec.count("held") != 1 {
+			t.Errorf("the held row was started %d times", rec.count("held"))
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package starter
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+func never(reason string) Outcome { return Outcome{Class: Never, Reason: reason} }
+
+func TestPoisonFirstDoesNotHoldUpTheRest(t *testing.T) { // scenario 3
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if row.MessageID == "!poison" {
+				return never("the workflow ID is not to Temporal's taste")
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, message("!poison")) // sorts before all others in its shard
+		enqueue(t, s, messages("good", 999)...)
+		relay := startRelay(t, s, rec, quick())
+		rec.await(t, "999 starts", func(r *recorder) bool { return len(r.starts) == 999 })
+		eventually(t, "the poison in outbox_failed", func() bool { return len(failedRows(t, s)) == 1 })
+		if got := failedRows(t, s); got["!poison"] != outbox.ReasonNeverStarts {
+			t.Errorf("outbox_failed: %v", got)
+		}
+		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		cond := relay.conds.await(t, CondFailed, true)
+		if cond.MessageID != "!poison" || !strings.Contains(cond.Detail, "Temporal's taste") {
+			t.Errorf("report: %+v", cond)
+		}
+		if n, _ := relay.conds.find(CondMisconfigured, true); n != 0 {
+			t.Error("one poison message was taken for a wrong configuration")
+		}
+	})
+}
+
+func TestPoisonAloneIsMovedInTheEnd(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome { return never("no") }
+		enqueue(t, s, message("alone"))
+		startRelay(t, s, rec, quick())
+		eventually(t, "it is in outbox_failed", func() bool { return len(failedRows(t, s)) == 1 })
+		rec.set(func(r *recorder) {
+			if n := r.attempts["alone"]; n != refusalsAlone {
+				t.Errorf("%d attempts, want %d", n, refusalsAlone)
+			}
+		})
+	})
+}
+
+func TestEveryStartRefusedIsTheConfiguration(t *testing.T) { // scenario 41
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		var wrong atomic.Bool
+		wrong.Store(true)
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
+			if wrong.Load() {
+				return never("something about the namespace that no table of texts knows")
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, messages("m", 300)...)
+		relay := startRelay(t, s, rec, quick())
+		cond := relay.conds.await(t, CondMisconfigured, true)
+		if !strings.Contains(cond.Detail, "no table of texts knows") {
+			t.Errorf("report: %+v", cond)
+		}
+		retried := relay.Stats().Retried
+		eventually(t, "probes", func() bool { return relay.Stats().Retried > retried+3 })
+		if got := failedRows(t, s); len(got) != 0 {
+			t.Errorf("outbox_failed: %v", got)
+		}
+		if n := pending(t, s); n != 300 {
+			t.Errorf("%d rows wait, want 300", n)
+		}
+		wrong.Store(false)
+		relay.conds.await(t, CondMisconfigured, false)
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 300 })
+		if got := failedRows(t, s); len(got) != 0 {
+			t.Errorf("outbox_failed afterwards: %v", got)
+		}
+		if n, _ := relay.conds.find(CondMisconfigured, true); n != 1 {
+			t.Errorf("reported %d times, want once", n)
+		}
+	})
+}
+
+func TestMisconfiguredStopsAtOnce(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		var wrong atomic.Bool
+		wrong.Store(true)
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
+			if wrong.Load() {
+				return Outcome{Class: Misconfigured, Reason: "permission denied"}
+			}
+			return Outcome{}
+		}
+		relay := startRelay(t, s, rec, quick())
+		enqueue(t, s, message("a"))
+		relay.conds.await(t, CondMisconfigured, true)
+		if n := pending(t, s); n != 1 {
+			t.Errorf("%d rows wait, want 1", n)
+		}
+		wrong.Store(false)
+		rec.await(t, "the start", func(r *recorder) bool { return r.starts["a"] == 1 })
+	})
+}
+
+func TestTemporalAwayFailsNothing(t *testing.T) { // scenario 4
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		var away atomic.Bool
+		away.Store(true)
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
+			if away.Load() {
+				return Outcome{Class: Away, Reason: "connection refused"}
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, messages("m", 1000)...)
+		relay := startRelay(t, s, rec, quick())
+		relay.conds.await(t, CondTemporal, true)
+		retried := relay.Stats().Retried
+		eventually(t, "further probes", func() bool { return relay.Stats().Retried > retried+5 })
+		if n := relay.Stats().Retried; n > 300 {
+			t.Errorf("%d starts were tried while every one failed: the relay did not back off", n)
+		}
+		if n := pending(t, s); n != 1000 || len(failedRows(t, s)) != 0 {
+			t.Errorf("%d rows wait and %d failed, want 1000 and 0", n, len(failedRows(t, s)))
+		}
+		away.Store(false)
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 1000 })
+		relay.conds.await(t, CondTemporal, false)
+		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+	})
+}
+
+func TestErrorsOfSomeRowsBackOffThoseOnly(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if strings.HasPrefix(row.MessageID, "bad") {
+				return Outcome{Class: Away, Reason: "internal error"}
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, messages("bad", 3)...)
+		enqueue(t, s, messages("good", 1000)...)
+		relay := startRelay(t, s, rec, quick())
+		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 1000 })
+		eventually(t, "only the bad ones left", func() bool { return pending(t, s) == 3 })
+		if len(failedRows(t, s)) != 0 {
+			t.Error("a row was failed for an error that may pass")
+		}
+		rec.set(func(r *recorder) { r.answer = nil })
+		rec.await(t, "the bad ones as well", func(r *recorder) bool { return len(r.starts) == 1003 })
+		_ = relay
+	})
+}
+
+func TestReusedIDIsNeverDropped(t *testing.T) { // scenario 34
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if row.MessageID == "reused" {
+				return Outcome{Class: Reused, Reason: "started for something else"}
+			}
+			return Outcome{}
+		}
+		relay := startRelay(t, s, rec, quick())
+		enqueue(t, s, message("reused"), message("fine"))
+		cond := relay.conds.await(t, CondIDReused, true)
+		if cond.MessageID != "reused" {
+			t.Errorf("report: %+v", cond)
+		}
+		if got := failedRows(t, s); got["reused"] != outbox.ReasonIDReused || len(got) != 1 {
+			t.Errorf("outbox_failed: %v", got)
+		}
+		// The same ID may fail again.
+		enqueue(t, s, message("reused"))
+		eventually(t, "a second record", func() bool {
+			var n int
+			if err := s.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_failed").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n == 2
+		})
+	})
+}
+
+func TestAnotherNamespaceStopsTheRelay(t *testing.T) { // scenario 48
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		first := newRecorder()
+		relay := startRelay(t, s, first, quick())
+		enqueue(t, s, message("a"))
+		first.await(t, "a start", func(r *recorder) bool { return r.starts["a"] == 1 })
+		if err := relay.stop(); err != nil {
+			t.Fatal(err)
+		}
+
+		rebuilt := newRecorder()
+		rebuilt.namespace = "uuid-2"
+		relay = startRelay(t, s, rebuilt, quick())
+		enqueue(t, s, message("b"))
+		cond := relay.conds.await(t, CondMisconfigured, true)
+		if !strings.Contains(cond.Detail, "--rebind") || !strings.Contains(cond.Detail, "uuid-2") {
+			t.Errorf("report: %s", cond.Detail)
+		}
+		if rebuilt.total() != 0 || pending(t, s) != 1 {
+			t.Fatal("a row was started in a namespace that the outbox does not know")
+		}
+		if err := relay.stop(); err != nil {
+			t.Fatal(err)
+		}
+
+		cfg := quick()
+		cfg.Rebind = true
+		startRelay(t, s, rebuilt, cfg)
+		rebuilt.await(t, "a start after the rebind", func(r *recorder) bool { return r.starts["b"] == 1 })
+	})
+}
+
+func TestNamespaceRebuiltWhileRunningStopsTheRelay(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		relay := startRelay(t, s, rec, quick())
+		enqueue(t, s, message("a"))
+		rec.await(t, "a start", func(r *recorder) bool { return r.starts["a"] == 1 })
+		rec.set(func(r *recorder) { r.namespace = "uuid-2" })
+		relay.gate.mu.Lock()
+		relay.gate.verified = time.Now().Add(-2 * expired) // as after an idle while
+		relay.gate.mu.Unlock()
+		enqueue(t, s, message("b"))
+		relay.conds.await(t, CondMisconfigured, true)
+		if rec.count("b") != 0 {
+			t.Error("a row was started in the rebuilt namespace")
+		}
+	})
+}
