@@ -44,8 +44,8 @@ func descendants(t *testing.T, pid int) (found []int) {
 // alive tells whether there is such a process.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// await waits until the message's row is gone from the outbox of the environment, which means that its workflow runs.
-func await(t *testing.T, env []string, id string) {
+// awaitStarted waits until the message's row is gone from the outbox of the environment, which means that its workflow runs.
+func awaitStarted(t *testing.T, env []string, id string) {
 	t.Helper()
 	var dsn string
 	for _, v := range env {

@@ -73,7 +73,7 @@ func TestUpAfterKill(t *testing.T) {
 		enqueue(t, client, "now", "--payload", welcome("now@example.com"))
 		mailsAt(t, at["SES endpoint"], 1)
 		enqueue(t, client, "later", "--payload", welcome("later@example.com"), "--delay", "5s")
-		await(t, client, "later")
+		awaitStarted(t, client, "later")
 		refuse(t, at["SES endpoint"])
 		enqueue(t, client, "refused", "--payload", welcome("refused@example.com"))
 		until(t, "a send is refused", func() bool { return refused(t, at["SES endpoint"]) > 0 })

@@ -42,14 +42,18 @@ func Check(ctx context.Context, db *sql.DB) error {
 
 func current(ctx context.Context, db *sql.DB) (version int64, err error) {
 	err = db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM "+VersionTable+" WHERE is_applied").Scan(&version)
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && my.Number == noSuchTable {
+	if isNoSuchTable(err) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read the version of oncepost's tables: %w", err)
 	}
 	return version, nil
+}
+
+func isNoSuchTable(err error) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my) && my.Number == noSuchTable
 }
 
 // Status is one migration and whether it has been applied.

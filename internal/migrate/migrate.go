@@ -42,6 +42,9 @@ func Up(ctx context.Context, db *sql.DB) (applied []Result, err error) {
 	if err := refuseForeign(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := restoreVersionZero(ctx, db); err != nil {
+		return nil, err
+	}
 	provider, err := newProvider(db)
 	if err != nil {
 		return nil, err
@@ -88,6 +91,17 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// restoreVersionZero writes goose's own first record where a run was killed between making the version table and writing
+// it (MySQL's DDL commits by itself): goose refuses such a table for ever.
+func restoreVersionZero(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "INSERT INTO "+VersionTable+" (version_id, is_applied)"+
+		" SELECT 0, TRUE FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "+VersionTable+" WHERE version_id = 0)")
+	if err != nil && !isNoSuchTable(err) {
+		return fmt.Errorf("migrate: complete the record of versions: %w", err)
+	}
+	return nil
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

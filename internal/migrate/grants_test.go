@@ -1,0 +1,172 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+var grantLine = regexp.MustCompile(`(?m)^GRANT (.+) ON app\.(\S+) TO 'oncepost_([a-z]+)'@'%';$`)
+
+// grant is one privilege on one table, or on all ("*").
+type grant struct{ privilege, table string }
+
+func (g grant) String() string {
+	if g.table == "*" {
+		return g.privilege
+	}
+	return g.privilege + " ON " + g.table
+}
+
+// documented reads docs/grants.md: the grants of each account.
+func documented(t *testing.T) map[string][]grant {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/grants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]grant{}
+	lines := grantLine.FindAllStringSubmatch(string(b), -1)
+	if n := strings.Count(string(b), "\nGRANT "); n != len(lines) {
+		t.Fatalf("%d of the page's %d GRANT lines have the form that this test reads", len(lines), n)
+	}
+	for _, m := range lines {
+		for privilege := range strings.SplitSeq(m[1], ", ") {
+			all[m[3]] = append(all[m[3]], grant{privilege, m[2]})
+		}
+	}
+	return all
+}
+
+// work is what an account does. It is run with the documented grants, and with each one left out.
+var work = map[string]func(ctx context.Context, db *sql.DB) error{
+	"producer": func(ctx context.Context, db *sql.DB) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := outbox.Enqueue(ctx, tx, outbox.Message{EventType: "welcome", Payload: 1}); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		return tx.Commit()
+	},
+	"relay":   relayWork,
+	"worker":  Check,
+	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
+}
+
+func relayWork(ctx context.Context, db *sql.DB) error {
+	if err := Check(ctx, db); err != nil {
+		return err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	kind, err := outbox.Prepare(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if _, err := kind.State(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := (outbox.Table{}).RestoreSentinels(ctx, conn); err != nil {
+		return err
+	}
+	if err := readAndFinish(ctx, conn, kind); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		"SELECT GET_LOCK('oncepost-test-grants', 0)",
+		"SELECT message_id FROM outbox_failed",
+		"SELECT namespace FROM outbox_binding",
+		"INSERT IGNORE INTO outbox_binding (id, namespace, namespace_id) VALUES (1, 'a', 'b')",
+		"INSERT INTO outbox_binding (id, namespace, namespace_id) VALUES (1, 'a', 'c') ON DUPLICATE KEY UPDATE namespace_id = 'c'",
+	} {
+		if _, err := conn.ExecContext(ctx, query); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
+		}
+	}
+	return nil
+}
+
+// readAndFinish moves the first message to outbox_failed, loads the last and deletes the others.
+func readAndFinish(ctx context.Context, conn *sql.Conn, kind outbox.Kind) error {
+	var positions []outbox.Position
+	for shard := range outbox.Shards {
+		positions = append(positions, outbox.Position{Shard: uint8(shard), Limit: 10})
+	}
+	page, err := outbox.Table{}.NewReader(conn, kind).Page(ctx, positions)
+	if err != nil {
+		return err
+	}
+	if len(page.Rows) < 3 {
+		return fmt.Errorf("%d rows, want 3", len(page.Rows))
+	}
+	deleter := outbox.Table{}.NewDeleter(conn, kind)
+	if moved, err := deleter.MoveToFailed(ctx, page.Rows[0].Key, outbox.ReasonNeverStarts, "test"); err != nil || !moved {
+		return fmt.Errorf("moved=%v: %w", moved, err)
+	}
+	if err := (outbox.Table{}).Load(ctx, conn, &page.Rows[2]); err != nil {
+		return err
+	}
+	var keys []outbox.Key
+	for _, row := range page.Rows[1:] {
+		keys = append(keys, row.Key)
+	}
+	deleted, err := deleter.Delete(ctx, keys)
+	if err == nil && len(deleted.Locked) > 0 {
+		err = fmt.Errorf("locked: %v", deleted.Locked)
+	}
+	return err
+}
+
+func TestDocumentedGrantsSufficeAndAreNeeded(t *testing.T) {
+	all := documented(t)
+	if len(all) != len(work) {
+		t.Fatalf("the page has %d accounts, want %d", len(all), len(work))
+	}
+	for account, grants := range all {
+		t.Run(account, func(t *testing.T) {
+			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+				if err := tryGrants(t, s, account, grants); err != nil {
+					t.Errorf("with the documented grants: %v", err)
+				}
+				for i, left := range grants {
+					fewer := slices.Delete(slices.Clone(grants), i, i+1)
+					if err := tryGrants(t, s, account, fewer); err == nil {
+						t.Errorf("%s is not needed", left)
+					}
+				}
+			})
+		})
+	}
+}
+
+// tryGrants does an account's work under grants, in a database with a few messages and without sentinels.
+func tryGrants(t *testing.T, s *testdb.Schema, account string, grants []grant) error {
+	t.Helper()
+	fresh := testdb.NewSchema(t, s.Flavour)
+	if account != "migrate" {
+		up(t, fresh.DB)
+		exec(t, fresh.DB, "TRUNCATE TABLE outbox_messages")
+		for range 3 {
+			exec(t, fresh.DB, plainInsert)
+		}
+	}
+	var list []string
+	for _, g := range grants {
+		list = append(list, g.String())
+	}
+	return work[account](t.Context(), open(t, fresh.User(list...)))
+}
