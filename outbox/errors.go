@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"reflect"
 	"strings"
 )
@@ -55,11 +57,16 @@ func isDuplicate(err error) bool {
 	return false
 }
 
-// duplicateID finds which of ids the server's text names: Duplicate entry '<shard>-<message ID>' for key '…'.
+// duplicateID finds which of ids the server's text names: Duplicate entry '<shard>-<message ID>' for key '…'. The shard in
+// front tells "a" from the end of "b-a".
 func duplicateID(err error, ids []string) string {
+	text := err.Error()
 	for _, id := range ids {
-		if strings.Contains(err.Error(), "-"+id+"' for key") {
-			return id
+		shard := crc32.ChecksumIEEE([]byte(id)) % FirstExpressShard
+		for _, s := range []uint32{shard, shard + FirstExpressShard} {
+			if strings.Contains(text, fmt.Sprintf("'%d-%s'", s, id)) {
+				return id
+			}
 		}
 	}
 	return ids[0]

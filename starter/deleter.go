@@ -60,7 +60,7 @@ func (d *deleter) delete(ctx context.Context, keys []outbox.Key) error {
 	gone := without(keys, result.Locked)
 	d.relay.rows.deleted(gone)
 	d.relay.stats.deleted.Add(int64(len(gone)))
-	d.relay.finds.settle(keys, result.Locked)
+	d.relay.finds.held(result.Locked)
 	return nil
 }
 

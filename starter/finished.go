@@ -14,7 +14,6 @@ type finished struct {
 	oldest time.Time // when the first of keys came
 	fails  []failing
 	locked []lockedKey
-	out    int // keys that a deleter is working on
 	wake   chan struct{}
 }
 
@@ -57,34 +56,29 @@ func (f *finished) fail(fs ...failing) {
 
 // release returns keys whose delete did not come to an end.
 func (f *finished) release(keys []outbox.Key) {
-	f.mu.Lock()
-	f.out -= len(keys)
-	f.mu.Unlock()
 	for _, k := range keys {
 		f.add(k)
 	}
 }
 
-// settle ends the work on keys. Those that somebody's transaction holds come up again after a pause.
-func (f *finished) settle(keys, locked []outbox.Key) {
+// held takes the keys whose rows somebody's transaction holds. They come up again after a pause.
+func (f *finished) held(locked []outbox.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.out -= len(keys)
 	for _, k := range locked {
 		f.locked = append(f.locked, lockedKey{k, time.Now().Add(lockedPause)})
 	}
 }
 
-// flush lets the deleters take what is there without lingering, and reports whether nothing is left to do.
-func (f *finished) flush() (empty bool) {
+// flush lets the deleters take what is there without lingering. It returns how many rows somebody else's transaction holds.
+func (f *finished) flush() (locked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.oldest = time.Time{}
-	if len(f.keys) == 0 && len(f.fails) == 0 && f.out == 0 {
-		return true
+	if len(f.keys)+len(f.fails) > 0 {
+		f.signal()
 	}
-	f.signal()
-	return false
+	return len(f.locked)
 }
 
 func (f *finished) signal() {
@@ -116,7 +110,6 @@ func (f *finished) take(n int, linger time.Duration) (keys []outbox.Key, fails [
 	n = min(n, len(f.keys))
 	keys = f.keys[:n:n]
 	f.keys = f.keys[n:]
-	f.out += n
 	f.oldest = now
 	if len(f.keys) > 0 {
 		f.signal()

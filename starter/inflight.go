@@ -241,14 +241,12 @@ func (f *inflight) starting() int {
 	return f.running
 }
 
-// idle reports whether nothing is being started or waits to be deleted.
-func (f *inflight) idle() bool {
+// unfinished is how many rows are being started, or have nothing left but their delete.
+func (f *inflight) unfinished() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, n := range f.busy {
-		if n > 0 {
-			return false
-		}
+	for _, busy := range f.busy {
+		n += busy
 	}
-	return true
+	return n
 }

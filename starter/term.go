@@ -71,7 +71,7 @@ func (r *Relay) term(ctx context.Context) (err error) {
 // holds are left to the next relay.
 func (r *Relay) drain(ctx context.Context) {
 	r.rows.dropQueued()
-	for ctx.Err() == nil && (r.rows.starting() > 0 || !r.finds.flush()) {
+	for ctx.Err() == nil && r.rows.unfinished() > r.finds.flush() {
 		sleep(ctx, drainPoll)
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-
-	"github.com/oncepost/oncepost/internal/testdb"
 )
 
 // screenshotsEnv names a folder that the pages are saved into as pictures, for the README.
@@ -25,8 +23,7 @@ var mailsOf = regexp.MustCompile(`its mails +(\S+)\?q=(\S+)`)
 // The pages that a person is sent to show what they should, in a real browser: the inbox, a mail, and by the mail's link
 // its workflow in Temporal's web UI.
 func TestPagesInBrowser(t *testing.T) {
-	f := testdb.Flavours()[0]
-	demo := start(t, devEnv(t, f, filepath.Join(t.TempDir(), "dev")), "oncepost-dev", "demo")
+	demo := start(t, devEnv(t, quickest(), filepath.Join(t.TempDir(), "dev")), "oncepost-dev", "demo")
 	out := demo.await(isUp)
 	found := mailsOf.FindStringSubmatch(out)
 	if found == nil {

@@ -76,7 +76,7 @@ func TestUpAfterKill(t *testing.T) {
 		awaitStarted(t, client, "later")
 		refuse(t, at["SES endpoint"])
 		enqueue(t, client, "refused", "--payload", welcome("refused@example.com"))
-		until(t, "a send is refused", func() bool { return refused(t, at["SES endpoint"]) > 0 })
+		awaitRefusal(t, at["Temporal"], "refused")
 		up.kill()
 		gone(t, children)
 
@@ -125,8 +125,7 @@ func TestUpWhenTheDatabaseDies(t *testing.T) {
 
 // Stopped while it starts, it leaves nothing, and the folder is as good as new.
 func TestUpStoppedWhileStarting(t *testing.T) {
-	f := testdb.Flavours()[0]
-	env := devEnv(t, f, filepath.Join(t.TempDir(), "dev"))
+	env := devEnv(t, quickest(), filepath.Join(t.TempDir(), "dev"))
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		up := start(t, env, "oncepost-dev", "up")
 		up.await("everything is kept in")

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
 	"github.com/oncepost/oncepost/internal/mysqlserver"
 	"github.com/oncepost/oncepost/internal/sesstandin"
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -26,6 +30,12 @@ func each(t *testing.T, test func(t *testing.T, env []string, dir string)) {
 			test(t, devEnv(t, f, dir), dir)
 		})
 	}
+}
+
+// quickest is the flavour whose server starts in the least time, for what does not depend on the database.
+func quickest() mysqlserver.Flavour {
+	all := testdb.Flavours()
+	return all[len(all)-1] // MariaDB, unless MySQL alone is tested
 }
 
 // devEnv makes the stack use the fetched server, which is the same for all who test, whatever else the machine has.
@@ -83,15 +93,31 @@ func refuse(t *testing.T, ses string) {
 	}
 }
 
-// refused counts the mails that refuse has refused.
-func refused(t *testing.T, ses string) (n int) {
+// awaitRefusal waits until the send of a message has failed and its next attempt is waited for, by what Temporal has
+// written down: what is killed then is no attempt in the middle of it.
+func awaitRefusal(t *testing.T, address, id string) {
 	t.Helper()
-	var faults []sesstandin.FaultStatus
-	get(t, ses+"/_standin/faults", &faults)
-	for _, f := range faults {
-		n += f.Fired
+	c, err := client.Dial(client.Options{HostPort: address, Logger: silent{}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n
+	defer c.Close()
+	until(t, "a send is refused", func() bool {
+		d, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+		var early *serviceerror.NotFound
+		if errors.As(err, &early) {
+			return false
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range d.GetPendingActivities() {
+			if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetLastFailure() != nil {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func get(t *testing.T, url string, into any) {

@@ -88,7 +88,6 @@ func relayWork(ctx context.Context, db *sql.DB) error {
 	}
 	for _, query := range []string{
 		"SELECT GET_LOCK('oncepost-test-grants', 0)",
-		"SELECT message_id FROM outbox_failed",
 		"SELECT namespace FROM outbox_binding",
 		"INSERT IGNORE INTO outbox_binding (id, namespace, namespace_id) VALUES (1, 'a', 'b')",
 		"INSERT INTO outbox_binding (id, namespace, namespace_id) VALUES (1, 'a', 'c') ON DUPLICATE KEY UPDATE namespace_id = 'c'",

@@ -1,0 +1,216 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/devtemporal"
+	"github.com/oncepost/oncepost/internal/migrate"
+	"github.com/oncepost/oncepost/internal/mysqldb"
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/schemas"
+	"github.com/oncepost/oncepost/starter"
+	"github.com/oncepost/oncepost/worker"
+	"github.com/oncepost/oncepost/workflows"
+)
+
+func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
+
+var attributes = map[string]enumspb.IndexedValueType{
+	schemas.AttributeState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+	schemas.AttributeSince: enumspb.INDEXED_VALUE_TYPE_DATETIME,
+}
+
+// newTemporal starts a Temporal of the test's own.
+func newTemporal(t *testing.T, attrs map[string]enumspb.IndexedValueType) *devtemporal.Server {
+	t.Helper()
+	server, err := devtemporal.Start(t.Context(), devtemporal.Options{SearchAttributes: attrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+func dial(t *testing.T, addr, namespace string) client.Client {
+	t.Helper()
+	c, err := client.NewLazyClient(client.Options{HostPort: addr, Namespace: namespace, Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// quiet drops the SDK's logs; what matters is asserted.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
+
+// conditions notes what a relay reports.
+type conditions struct {
+	mu  sync.Mutex
+	all []starter.Condition
+}
+
+func (c *conditions) report(cond starter.Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, cond)
+}
+
+func (c *conditions) await(t *testing.T, name string) starter.Condition {
+	t.Helper()
+	var found starter.Condition
+	eventually(t, "condition "+name, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, cond := range c.all {
+			if cond.Name == name && cond.Active {
+				found = cond
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// runRelay runs a relay until the test ends, or until the returned function is called.
+func runRelay(t *testing.T, dsn string, c client.Client, namespace string, cfg starter.Config) (*starter.Relay, *conditions, func()) {
+	t.Helper()
+	db, err := mysqldb.Open(mysqldb.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conds := &conditions{}
+	cfg.Report = conds.report
+	relay, err := starter.New(db, starter.NewTemporal(c, starter.TemporalConfig{Namespace: namespace}), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return relay, conds, stop
+}
+
+// mailbox is a Mailer that keeps what it is given, and when.
+type mailbox struct {
+	mu    sync.Mutex
+	mails []activities.Mail
+	at    []time.Time
+}
+
+func (m *mailbox) Send(_ context.Context, mail activities.Mail) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mails = append(m.mails, mail)
+	m.at = append(m.at, time.Now())
+	return fmt.Sprintf("ses-%d", len(m.mails)), nil
+}
+
+func (m *mailbox) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.mails)
+}
+
+func runWorker(t *testing.T, c client.Client, mailer activities.Mailer) {
+	t.Helper()
+	acts, err := config.NewActivities(mailer, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		done <- worker.Run(ctx, worker.Config{Client: c, Activities: acts, Started: func() { close(started) }}, workflows.Builtin())
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-started
+}
+
+func migrated(t *testing.T, f func(t *testing.T, s *testdb.Schema)) {
+	t.Helper()
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		if _, err := migrate.Up(t.Context(), s.DB); err != nil {
+			t.Fatal(err)
+		}
+		f(t, s)
+	})
+}
+
+func enqueue(t *testing.T, s *testdb.Schema, ms ...outbox.Message) {
+	t.Helper()
+	if _, err := outbox.EnqueueMany(t.Context(), s.DB, ms); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func welcome(id string) outbox.Message {
+	return outbox.Message{ID: id, EventType: "welcome", Payload: map[string]string{
+		"company_id": "c_1", "company_name": "Example", "email": "admin@example.com",
+	}}
+}
+
+func pending(t *testing.T, s *testdb.Schema) int {
+	t.Helper()
+	n, err := outbox.Table{}.Pending(t.Context(), s.DB, 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func failed(t *testing.T, s *testdb.Schema) (n int) {
+	t.Helper()
+	if err := s.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_failed").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(40 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 40 s: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,262 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/starter"
+)
+
+func TestAMessageBecomesOneMail(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns := "mail-" + string(s.Flavour)
+		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, temporal.FrontendAddr(), ns)
+		box := &mailbox{}
+		runWorker(t, c, box)
+		runRelay(t, s.DSN, c, ns, starter.Config{})
+		var ms []outbox.Message
+		for i := range 20 {
+			ms = append(ms, welcome(fmt.Sprintf("welcome:%02d", i)))
+		}
+		ms = append(ms, outbox.Message{ID: "failed:1", EventType: "payment_failed", Payload: map[string]any{
+			"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
+			"admins": []map[string]string{{"email": "a@example.com", "name": "A"}, {"email": "b@example.com", "name": "B"}, {"email": "a@example.com", "name": "A"}},
+		}})
+		enqueue(t, s, ms...)
+		eventually(t, "22 mails", func() bool { return box.count() >= 22 })
+		eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+		var result map[string]any
+		if err := c.GetWorkflow(t.Context(), "failed:1", "").Get(t.Context(), &result); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(result["sends"].([]any)); n != 2 {
+			t.Errorf("the result lists %d recipients, want 2", n)
+		}
+		if n := box.count(); n != 22 {
+			t.Errorf("%d mails, want 22", n)
+		}
+		// The attributes are there, and a plain message has upserted none.
+		d, err := c.DescribeWorkflowExecution(t.Context(), "welcome:00", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
+		if string(got["OncepostState"].GetData()) != `"sending"` || len(got["OncepostSince"].GetData()) == 0 {
+			t.Errorf("search attributes: %v", got)
+		}
+	})
+}
+
+// TestSameIDAgain: scenarios 14 (the start) and 34, while the first runs and after it has completed.
+func TestSameIDAgain(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns := "again-" + string(s.Flavour)
+		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, temporal.FrontendAddr(), ns)
+		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
+		box := &mailbox{}
+		again := func(m outbox.Message) {
+			enqueue(t, s, m)
+			eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+		}
+		again(welcome("w:1"))
+		again(welcome("w:1")) // still running: no worker yet
+		runWorker(t, c, box)
+		eventually(t, "the mail", func() bool { return box.count() == 1 })
+		if err := c.GetWorkflow(t.Context(), "w:1", "").Get(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		again(welcome("w:1")) // completed
+		if st := relay.Stats(); st.Started != 1 || st.Duplicates != 2 || st.Failed != 0 {
+			t.Errorf("stats %+v, want 1 started and 2 duplicates", st)
+		}
+		other := welcome("w:1")
+		other.Payload = map[string]string{"company_id": "c_2", "company_name": "Other", "email": "b@example.com"}
+		again(other)
+		cond := conds.await(t, starter.CondIDReused)
+		if cond.MessageID != "w:1" {
+			t.Errorf("report %+v", cond)
+		}
+		again(welcome("W:1")) // another ID
+		eventually(t, "a second mail", func() bool { return box.count() == 2 })
+		if failed(t, s) != 1 {
+			t.Errorf("%d rows in outbox_failed, want 1", failed(t, s))
+		}
+		// A workflow that oncepost did not start.
+		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "theirs", TaskQueue: "elsewhere"}, "welcome")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again(welcome("theirs"))
+		eventually(t, "two rows in outbox_failed", func() bool { return failed(t, s) == 2 })
+	})
+}
+
+// TestAStoreThatFoldsCase: with Temporal's store on MySQL, a start of "Key" can be refused because of "key".
+func TestAStoreThatFoldsCase(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	fold := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(*workflowservice.StartWorkflowExecutionRequest); ok {
+			r.WorkflowId = strings.ToLower(r.GetWorkflowId())
+		}
+		if r, ok := req.(*workflowservice.DescribeWorkflowExecutionRequest); ok {
+			r.Execution = &commonpb.WorkflowExecution{WorkflowId: strings.ToLower(r.GetExecution().GetWorkflowId())}
+		}
+		return next(ctx, method, req, reply, cc, opts...)
+	}
+	c, err := client.NewLazyClient(client.Options{HostPort: temporal.FrontendAddr(), Logger: quiet{},
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(fold)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := starter.NewTemporal(c, starter.TemporalConfig{})
+	start := func(id string) starter.Outcome {
+		return s.Start(t.Context(), &outbox.Row{Key: outbox.Key{MessageID: id}, EventType: "welcome", Payload: []byte("{}"), Priority: 3}, 0)
+	}
+	if o := start("key"); o.Class != starter.Started {
+		t.Fatalf("first: %+v", o)
+	}
+	if o := start("Key"); o.Class != starter.Reused || !strings.Contains(o.Reason, "letter case") {
+		t.Errorf("second: %+v, want id_reused", o)
+	}
+	if o := start("key"); o.Class != starter.Duplicate {
+		t.Errorf("the same again: %+v, want a duplicate", o)
+	}
+}
+
+// TestMissingSearchAttribute: scenario 41 with the server's own answer. One row is enough to tell.
+func TestMissingSearchAttribute(t *testing.T) {
+	temporal := newTemporal(t, nil)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		c := dial(t, temporal.FrontendAddr(), "default")
+		_, conds, _ := runRelay(t, s.DSN, c, "default", starter.Config{})
+		enqueue(t, s, welcome("w:1"))
+		cond := conds.await(t, starter.CondMisconfigured)
+		if !strings.Contains(cond.Detail, "OncepostState") || !strings.Contains(cond.Detail, "register") {
+			t.Errorf("report: %s", cond.Detail)
+		}
+		if pending(t, s) != 1 || failed(t, s) != 0 {
+			t.Errorf("%d rows wait and %d failed, want 1 and 0", pending(t, s), failed(t, s))
+		}
+	})
+}
+
+// TestMissingAndRebuiltNamespace: scenario 48.
+func TestMissingAndRebuiltNamespace(t *testing.T) {
+	first, rebuilt := newTemporal(t, attributes), newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		c := dial(t, first.FrontendAddr(), "nowhere")
+		_, conds, stop := runRelay(t, s.DSN, c, "nowhere", starter.Config{})
+		cond := conds.await(t, starter.CondMisconfigured) // even with nothing to start
+		if !strings.Contains(cond.Detail, "TEMPORAL_NAMESPACE") {
+			t.Errorf("report: %s", cond.Detail)
+		}
+		stop()
+
+		relay, _, stop := runRelay(t, s.DSN, dial(t, first.FrontendAddr(), "default"), "default", starter.Config{})
+		enqueue(t, s, welcome("w:"+string(s.Flavour)))
+		eventually(t, "a start", func() bool { return relay.Stats().Started == 1 })
+		stop()
+
+		enqueue(t, s, welcome("x:"+string(s.Flavour)))
+		relay, conds, stop = runRelay(t, s.DSN, dial(t, rebuilt.FrontendAddr(), "default"), "default", starter.Config{})
+		cond = conds.await(t, starter.CondMisconfigured)
+		if !strings.Contains(cond.Detail, "--rebind") {
+			t.Errorf("report: %s", cond.Detail)
+		}
+		if pending(t, s) != 1 || relay.Stats().Started != 0 {
+			t.Error("a row was started in a namespace that the outbox does not know")
+		}
+		stop()
+
+		relay, _, _ = runRelay(t, s.DSN, dial(t, rebuilt.FrontendAddr(), "default"), "default", starter.Config{Rebind: true})
+		eventually(t, "a start after the rebind", func() bool { return relay.Stats().Started == 1 })
+	})
+}
+
+// TestEveryStartAnswersInvalidArgument: scenario 41 with an answer that no table of texts knows, on real rows.
+func TestEveryStartAnswersInvalidArgument(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	refuse := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*workflowservice.StartWorkflowExecutionRequest); ok {
+			return status.Error(codes.InvalidArgument, "something new")
+		}
+		return next(ctx, method, req, reply, cc, opts...)
+	}
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		c, err := client.NewLazyClient(client.Options{HostPort: temporal.FrontendAddr(), Logger: quiet{},
+			ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(refuse)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		_, conds, _ := runRelay(t, s.DSN, c, "default", starter.Config{})
+		var ms []outbox.Message
+		for i := range 100 {
+			ms = append(ms, welcome(fmt.Sprintf("m:%d", i)))
+		}
+		enqueue(t, s, ms...)
+		conds.await(t, starter.CondMisconfigured)
+		if pending(t, s) != 100 || failed(t, s) != 0 {
+			t.Errorf("%d rows wait and %d failed, want 100 and 0", pending(t, s), failed(t, s))
+		}
+	})
+}
+
+// TestDeliverAt: scenario 36. One message is an hour late; one is woken early, by a signal that nobody waits for.
+func TestDeliverAt(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns := "deliver-" + string(s.Flavour)
+		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, temporal.FrontendAddr(), ns)
+		box := &mailbox{}
+		runWorker(t, c, box)
+		relay, _, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
+		past := welcome("past")
+		past.DeliverAt = time.Now().Add(-time.Hour)
+		due := time.Now().Add(6 * time.Second)
+		woken := welcome("woken")
+		woken.DeliverAt = due
+		enqueue(t, s, past, woken)
+		eventually(t, "both started", func() bool { return relay.Stats().Started == 2 })
+		if d, err := c.DescribeWorkflowExecution(t.Context(), "woken", ""); err != nil {
+			t.Fatal(err)
+		} else if got := string(d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()["OncepostState"].GetData()); got != `"scheduled"` {
+			t.Errorf("state %s, want scheduled", got)
+		}
+		if err := c.SignalWorkflow(t.Context(), "woken", "", "hello", nil); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "both mails", func() bool { return box.count() == 2 })
+		box.mu.Lock()
+		defer box.mu.Unlock()
+		for i, m := range box.mails {
+			if m.MessageID == "woken" && box.at[i].Before(due) {
+				t.Errorf("the mail went %s early", due.Sub(box.at[i]))
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+)
+
+// runes are those at the edges of what the contract allows, and what servers are known to fold, pad or cut.
+var runes = rapid.OneOf(
+	rapid.RuneFrom([]rune("aZ09_.-:!\"'\\`}|{@/~? \t\n\r\x00\x1f\x7f\u0080éßİ\u200b\U0001f469")),
+	rapid.Rune(),
+	rapid.Map(rapid.IntRange(0x20, 0x7f), func(i int) rune { return rune(i) }),
+)
+
+// The package and the table draw the same lines: what one takes the other takes. The package is asked through its own
+// check, the table by plain SQL, under a strict mode and under none.
+func TestPackageAndTableAgree(t *testing.T) {
+	for _, mode := range []string{"STRICT_ALL_TABLES", ""} {
+		eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+			conn := session(t, s.DB, "SET sql_mode = '"+mode+"'")
+			const insert = "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES (?, ?, '{}')"
+			table := func(id, eventType string) error {
+				tx, err := conn.BeginTx(context.Background(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = tx.ExecContext(context.Background(), insert, id, eventType)
+				if rerr := tx.Rollback(); rerr != nil {
+					t.Fatal(rerr)
+				}
+				return err
+			}
+			agree := func(t *rapid.T, id, eventType string) {
+				_, mine := prepare(Message{ID: id, EventType: eventType, Payload: json0})
+				var invalid *InvalidError
+				if mine != nil && !errors.As(mine, &invalid) {
+					t.Fatalf("not an InvalidError: %v", mine)
+				}
+				if theirs := table(id, eventType); (mine == nil) != (theirs == nil) {
+					t.Fatalf("ID %q, type %q: the package says %v, the table %v", id, eventType, mine, theirs)
+				}
+			}
+			rapid.Check(t, func(t *rapid.T) { // an empty ID stands for the default
+				agree(t, rapid.StringOfN(runes, 1, 140, -1).Draw(t, "id"), "welcome")
+			})
+			rapid.Check(t, func(t *rapid.T) {
+				agree(t, "id", rapid.StringOfN(runes, 0, 70, -1).Draw(t, "type"))
+			})
+			rapid.Check(t, func(t *rapid.T) { // mostly good ones, about as long as may be
+				good := rapid.Map(rapid.IntRange(0x21, 0x7d), func(i int) rune { return rune(i) })
+				agree(t, rapid.StringOfN(good, 100, 130, -1).Draw(t, "id"), "welcome")
+			})
+		})
+	}
+}
+
+// Every single byte, in both columns: none is left to chance.
+func TestPackageAndTableAgreeOnEveryCharacter(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		for c := range rune(0x100) {
+			for _, m := range []Message{
+				{ID: string(c), EventType: "welcome", Payload: json0},
+				{ID: "a" + string(c), EventType: "welcome", Payload: json0},
+				{ID: "id", EventType: string(c), Payload: json0},
+				{ID: "id", EventType: "a" + string(c), Payload: json0},
+			} {
+				_, mine := prepare(m)
+				tx := begin(t, s.DB)
+				_, theirs := tx.ExecContext(t.Context(),
+					"INSERT INTO outbox_messages (message_id, event_type, payload) VALUES (?, ?, '{}')", m.ID, m.EventType)
+				if err := tx.Rollback(); err != nil {
+					t.Fatal(err)
+				}
+				if (mine == nil) != (theirs == nil) {
+					t.Errorf("ID %q, type %q: the package says %v, the table %v", m.ID, m.EventType, mine, theirs)
+				}
+			}
+		}
+	})
+}
