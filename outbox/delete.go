@@ -18,7 +18,7 @@ const keyTable = `JSON_TABLE(?, '$[*]' COLUMNS (
  message_id VARCHAR(160) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]',
  created_at DATETIME(6) PATH '$[2]')) AS k
  STRAIGHT_JOIN %s AS o FORCE INDEX (PRIMARY) ON o.shard = k.shard AND o.message_id = k.message_id
- WHERE o.created_at = k.created_at`
+ WHERE o.created_at = k.created_at AND o.message_id < '~'`
 
 // Deleter deletes rows on one session. It is not safe for concurrent use.
 type Deleter struct {
@@ -65,11 +65,19 @@ func (d *Deleter) deleteFree(ctx context.Context, keys []Key) (result Deleted, t
 	if err != nil || len(free) == 0 {
 		return result, 0, err
 	}
-	query := fmt.Sprintf("DELETE o FROM "+keyTable, d.table.name("outbox_messages"))
-	if _, err := tx.ExecContext(ctx, query, keysJSON(free)); err != nil {
-		return result, 0, fmt.Errorf("delete: %w", err)
+	if err := d.remove(ctx, tx, free); err != nil {
+		return result, 0, err
 	}
 	return result, len(free), tx.Commit()
+}
+
+// remove deletes rows that tx has locked.
+func (d *Deleter) remove(ctx context.Context, tx *sql.Tx, keys []Key) error {
+	query := fmt.Sprintf("DELETE o FROM "+keyTable, d.table.name("outbox_messages")) //nolint:gosec // a quoted table name; keys are a parameter
+	if _, err := tx.ExecContext(ctx, query, keysJSON(keys)); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	return nil
 }
 
 // lock is the clause that takes only rows nobody else has locked. MariaDB has no OF; the table beside o holds no rows to lock.

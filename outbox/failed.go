@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 // Why a message is in outbox_failed.
@@ -29,14 +30,15 @@ func (d *Deleter) MoveToFailed(ctx context.Context, key Key, reason, detail stri
 	if err := d.copyToFailed(ctx, tx, key, reason, detail); err != nil {
 		return false, err
 	}
-	query := fmt.Sprintf("DELETE o FROM "+keyTable, d.table.name("outbox_messages"))
-	if _, err := tx.ExecContext(ctx, query, keysJSON(taken)); err != nil {
-		return false, fmt.Errorf("delete: %w", err)
+	if err := d.remove(ctx, tx, taken); err != nil {
+		return false, err
 	}
 	return true, tx.Commit()
 }
 
 func (d *Deleter) copyToFailed(ctx context.Context, tx *sql.Tx, key Key, reason, detail string) error {
+	// Errors quote what others sent, which need not be UTF-8; a message whose reason the column refuses would stay for ever.
+	detail = strings.ToValidUTF8(detail, "\ufffd")
 	if r := []rune(detail); len(r) > maxDetail {
 		detail = string(r[:maxDetail])
 	}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"hash/crc32"
 	"os"
 	"testing"
 	"time"
@@ -172,3 +173,6 @@ func message(id string) Message { return Message{ID: id, EventType: "welcome", P
 
 // json0 is a payload that says nothing.
 var json0 = []byte(`{}`)
+
+// shardOf is the shard of an ID outside the express lane.
+func shardOf(id string) uint8 { return uint8(crc32.ChecksumIEEE([]byte(id)) % FirstExpressShard) }

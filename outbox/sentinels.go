@@ -23,7 +23,7 @@ func (t Table) RestoreSentinels(ctx context.Context, conn *sql.Conn) (missing in
 	}
 	// IGNORE: another relay may have put some back meanwhile. The values are constants that satisfy every constraint.
 	res, err := conn.ExecContext(ctx, "INSERT IGNORE INTO "+t.name("outbox_messages")+
-		" (shard, message_id, event_type, payload) VALUES "+strings.Join(values, ","))
+		" (shard, message_id, event_type, payload) VALUES "+strings.Join(values, ",")) //nolint:gosec // constants
 	if err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ func CheckJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := checkValue(d, 0); err != nil {
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return errors.New("the JSON ends too early")
 		}
 		return err
@@ -29,17 +29,17 @@ func CheckJSON(b []byte) error {
 	return nil
 }
 
-// maxDepth keeps a hostile payload from growing the stack. MariaDB's JSON_VALID refuses more than 32 levels and MySQL's
-// more than 100, so that no stored payload is deeper.
+// maxDepth keeps a hostile payload from growing the stack. MySQL's JSON_VALID refuses more than 100 levels of arrays and
+// objects and MariaDB's more than 31, so that no stored payload is deeper.
 const maxDepth = 100
 
 func checkValue(d *json.Decoder, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
 	t, err := d.Token()
 	if err != nil {
 		return err
+	}
+	if _, nested := t.(json.Delim); nested && depth >= maxDepth {
+		return fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
 	switch t {
 	case json.Delim('{'):

@@ -24,6 +24,9 @@ type Config struct {
 	StartTimeout time.Duration
 	// Grace is how long a stop waits for starts in flight. Default 15 s; at most 25 s.
 	Grace time.Duration
+	// FixedSizes uses MaxStarts and MaxPage as they are, instead of as bounds for what the relay finds by itself. It is
+	// there to measure against.
+	FixedSizes bool
 	// Rebind accepts the namespace that the starter reaches now as the outbox's own, once, at start-up.
 	Rebind bool
 	// Report hears of conditions that a person should know. It is called from several goroutines and must not block.
@@ -38,7 +41,6 @@ type Config struct {
 	callTimeout            time.Duration // of one database call
 	linger                 time.Duration // how long a started row may wait for company before it is deleted
 	suspicion              time.Duration // first pause before a refused message is tried again
-	fixed                  bool          // benchmarks: MaxStarts and MaxPage are used as they are
 }
 
 // maxGrace stays below the session's time-out, so that a stopping relay still owns its shards while it drains.

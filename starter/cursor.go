@@ -49,7 +49,7 @@ func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outb
 	counts := owned.perLane()
 	var out []outbox.Position
 	for s := outbox.Shards - 1; s >= 0; s-- { // express shards come first
-		shard := uint8(s) //nolint:gosec // below 32
+		shard := uint8(s)
 		lane := laneOf(shard)
 		if !owned[shard] || rooms[lane] == 0 {
 			continue

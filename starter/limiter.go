@@ -13,6 +13,7 @@ import (
 type limiter struct {
 	mu      sync.Mutex
 	max     int
+	fixed   bool
 	limit   int
 	step    step
 	since   time.Time // samples of starts that began before do not count
@@ -40,7 +41,10 @@ const (
 	probeEvery = 16   // judgements between two tries at a settled limit
 )
 
-func newLimiter(most int) *limiter {
+func newLimiter(most int, fixed bool) *limiter {
+	if fixed {
+		return &limiter{max: most, limit: most, fixed: true}
+	}
 	return &limiter{max: most, limit: min(firstLimit, most), step: holding, settled: probeEvery}
 }
 
@@ -54,7 +58,7 @@ func (l *limiter) current() int {
 func (l *limiter) observe(began time.Time, latency time.Duration, running int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if began.Before(l.since) {
+	if l.fixed || began.Before(l.since) {
 		return
 	}
 	l.full = l.full || running >= l.limit
@@ -69,7 +73,7 @@ func (l *limiter) observe(began time.Time, latency time.Duration, running int) {
 func (l *limiter) overloaded(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if began.Before(l.since) {
+	if l.fixed || began.Before(l.since) {
 		return // halved for that already
 	}
 	l.move(max(min(minLimit, l.max), l.limit/2), holding)

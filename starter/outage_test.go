@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -65,7 +66,7 @@ func (b *blackHole) pipe(to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			if err == io.EOF && !swallow {
+			if errors.Is(err, io.EOF) && !swallow {
 				to.Close()
 			}
 			return

@@ -21,7 +21,7 @@ type shardSet [outbox.Shards]bool
 func (s *shardSet) perLane() (n [2]int) {
 	for shard, in := range s {
 		if in {
-			n[laneOf(uint8(shard))]++ //nolint:gosec // below 32
+			n[laneOf(uint8(shard))]++
 		}
 	}
 	return n
@@ -150,7 +150,7 @@ func (o *owner) share(ctx context.Context, live []bool) error {
 	var wanted, given []uint8
 	o.mu.Lock()
 	for i := range o.shards {
-		shard := uint8(i) //nolint:gosec // below 32
+		shard := uint8(i)
 		mine := o.slot >= 0 && ownerOf(shard, live) == o.slot
 		switch held := o.owned[shard] || o.leaves[shard]; {
 		case mine && !held:

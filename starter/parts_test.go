@@ -62,7 +62,7 @@ func TestLimiter(t *testing.T) {
 		{"a middling server", 100, 10 * time.Millisecond, 64, 256},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLimiter(1000)
+			l := newLimiter(1000, false)
 			for range 400_000 {
 				n := l.current()
 				latency := c.service * time.Duration(max(1, (n+c.capacity-1)/c.capacity))
@@ -76,7 +76,7 @@ func TestLimiter(t *testing.T) {
 }
 
 func TestLimiterLearnsNothingWhenItIsNotReached(t *testing.T) {
-	l := newLimiter(1000)
+	l := newLimiter(1000, false)
 	before := l.current()
 	for range 10_000 {
 		l.observe(time.Now(), time.Millisecond, 1)
@@ -87,7 +87,7 @@ func TestLimiterLearnsNothingWhenItIsNotReached(t *testing.T) {
 }
 
 func TestLimiterHalvesOnceForOneOverload(t *testing.T) {
-	l := newLimiter(1000)
+	l := newLimiter(1000, false)
 	began := time.Now()
 	for range 50 { // all that were in flight come back refused
 		l.overloaded(began)

@@ -12,13 +12,15 @@ import (
 // reader reads the owned shards on a session of its own, page after page while there is work, and otherwise at a pace
 // that it finds by itself.
 type reader struct {
-	relay   *Relay
-	pages   *outbox.Reader
-	server  outbox.ServerState
-	owner   *owner
-	cursors cursors
-	pace    pace
-	rowSize int // mean bytes a row of the last page took
+	relay      *Relay
+	pages      *outbox.Reader
+	server     outbox.ServerState
+	owner      *owner
+	cursors    cursors
+	pace       pace
+	paging     bool      // pages instead of glances
+	pagesUntil time.Time // at least
+	rowSize    int       // mean bytes a row of the last page took
 }
 
 var (
@@ -51,9 +53,17 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 		r.cursors.restart(shard)
 	}
 	began := time.Now()
-	asked := r.cursors.positions(owned, r.rooms(), began)
+	rooms := r.rooms()
 	epoch := r.relay.rows.beginRead()
-	page, err := r.page(ctx, asked)
+	var page outbox.Page
+	var asked []outbox.Position
+	limit := r.glanceRows(rooms, began)
+	if limit > 0 {
+		page, err = r.glance(ctx, owned, limit)
+	} else {
+		asked = r.cursors.positions(owned, rooms, began)
+		page, err = r.page(ctx, asked)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -61,8 +71,16 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	r.owner.progress.Add(1)
 	r.relay.stats.polls.Add(1)
 	r.measure(page.Rows) // once admitted, a row belongs to whoever starts it
+	full := len(page.Rows) == limit
 	fresh := r.relay.rows.admit(epoch, page.Rows, owned)
-	more = r.cursors.advance(asked, page.Rows, &fresh, took, began)
+	if limit > 0 {
+		more = r.glanced(full, took, began)
+	} else {
+		more = r.cursors.advance(asked, page.Rows, &fresh, took, began)
+		counts := owned.perLane()
+		seenAll := !more && len(asked) == counts[express]+counts[others]
+		r.paging = !seenAll || began.Before(r.pagesUntil)
+	}
 	total := 0
 	for _, n := range fresh {
 		total += n
@@ -71,10 +89,65 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
+const (
+	// glanceLimit is how many rows a glance takes. When it finds as many, there is more to do than it can see.
+	glanceLimit = 512
+	// pagesFor is for how long pages are read then at least, from each shard its share, behind cursors; and until none of
+	// them is full.
+	pagesFor = 200 * time.Millisecond
+	// slowGlance: over the tombstones of a long snapshot a glance, which begins at the heads, gets slow; cursors pass them by.
+	slowGlance = 10 * time.Millisecond
+	// pagesForSlow is for how long it is not tried again then.
+	pagesForSlow = 5 * time.Second
+)
+
+// glanceRows is the limit of a glance, or 0 where pages are due.
+func (r *reader) glanceRows(rooms [2]int, now time.Time) int {
+	limit := glanceLimit
+	if r.rowSize > 0 {
+		limit = min(limit, max(outbox.Shards, pageBytes/r.rowSize))
+	}
+	if r.paging || min(rooms[express], rooms[others]) < minPage/2 {
+		return 0
+	}
+	return limit
+}
+
+// glanced takes what a glance came to, and reports whether there is more to read.
+func (r *reader) glanced(full bool, took time.Duration, now time.Time) (more bool) {
+	switch {
+	case full:
+		r.pagesUntil = now.Add(pagesFor)
+	case took > slowGlance:
+		r.pagesUntil = now.Add(pagesForSlow)
+	default:
+		return false
+	}
+	r.paging, r.cursors = true, cursors{} // they begin at the heads
+	return full
+}
+
+func (r *reader) glance(ctx context.Context, owned *shardSet, limit int) (outbox.Page, error) {
+	var shards []uint8
+	for shard, mine := range owned {
+		if mine {
+			shards = append(shards, uint8(shard))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
+	defer cancel()
+	page, err := r.pages.Glance(ctx, shards, limit)
+	return r.checked(page, err)
+}
+
 func (r *reader) page(ctx context.Context, asked []outbox.Position) (outbox.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
 	defer cancel()
 	page, err := r.pages.Page(ctx, asked)
+	return r.checked(page, err)
+}
+
+func (r *reader) checked(page outbox.Page, err error) (outbox.Page, error) {
 	if err != nil {
 		return page, fmt.Errorf("read a page: %w", err)
 	}
@@ -95,7 +168,7 @@ func sameServer(want, got outbox.ServerState) error {
 // rooms is how many rows each lane may take: no more than a page, which is bounded in rows and in bytes.
 func (r *reader) rooms() [2]int {
 	page := r.relay.cfg.MaxPage
-	if !r.relay.cfg.fixed {
+	if !r.relay.cfg.FixedSizes {
 		page = min(page, max(minPage, int(r.pace.startRate()*pageSeconds)))
 	}
 	if r.rowSize > 0 {

@@ -66,7 +66,7 @@ func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 		rows:  newInflight(),
 		finds: newFinished(),
 		gate:  newGate(cfg),
-		limit: newLimiter(cfg.MaxStarts),
+		limit: newLimiter(cfg.MaxStarts, cfg.FixedSizes),
 		large: semaphore.NewWeighted(cfg.MaxBytes),
 		nudge: make(chan struct{}, 1),
 		hangs: func() {},

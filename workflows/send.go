@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -29,39 +28,48 @@ type Send struct {
 
 // SendMail is the workflow of every type that is one mail to the payload's "email".
 func SendMail(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope) (Result, error) {
-	var p struct {
-		Email string `json:"email"`
+	p, err := read(payload)
+	if err != nil {
+		return Result{}, err
 	}
-	if err := decode(payload, &p); err != nil {
+	email, err := field[string](p, "email")
+	if err != nil {
 		return Result{}, err
 	}
 	if err := awaitDue(ctx, msg); err != nil {
 		return Result{}, err
 	}
-	return sendAll(ctx, payload, msg, []activities.Address{{Email: p.Email}})
+	return sendAll(ctx, payload, msg, []activities.Address{{Email: email}})
 }
 
 // PaymentFailed mails each of the payload's admins. An address that stands twice gets one mail.
 func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope) (Result, error) {
-	var p struct {
-		Admins []activities.Address `json:"admins"`
-	}
-	if err := decode(payload, &p); err != nil {
+	admins, err := admins(payload)
+	if err != nil {
 		return Result{}, err
 	}
 	if err := awaitDue(ctx, msg); err != nil {
 		return Result{}, err
 	}
-	return sendAll(ctx, payload, msg, distinct(p.Admins))
+	return sendAll(ctx, payload, msg, distinct(admins))
 }
 
-// decode reads what a workflow itself needs of the payload. The activity checks all of it against the schema.
-func decode(payload converter.RawValue, into any) error {
-	if err := json.Unmarshal(payload.Payload().GetData(), into); err != nil {
-		return temporal.NewNonRetryableApplicationError("the payload cannot be read: it is not JSON of the right shape",
-			activities.TypeInvalidPayload, nil)
+func admins(payload converter.RawValue) ([]activities.Address, error) {
+	p, err := read(payload)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	list, err := field[[]object](p, "admins")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]activities.Address, len(list))
+	for i, o := range list {
+		if all[i], err = address(o); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func distinct(all []activities.Address) []activities.Address {
@@ -100,6 +108,9 @@ func setState(ctx workflow.Context, state string) error {
 // sendAll sends one mail to each recipient, all at once, and waits for every one: a failing one neither repeats nor blocks
 // the others. It fails where any has failed for good.
 func sendAll(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, to []activities.Address) (Result, error) {
+	if len(to) == 0 { // nothing would be sent, nothing checked, and the message be lost as a success
+		return Result{}, invalid("the payload names no recipient")
+	}
 	var a *activities.Activities
 	sends := make([]workflow.Future, len(to))
 	for i, address := range to {

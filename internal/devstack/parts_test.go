@@ -52,12 +52,12 @@ func TestPartsStopInOrder(t *testing.T) {
 	}
 }
 
-// The first part that ends by itself is the cause; what dies after it is not, and both are still waited for.
+// The first part that ends by itself is the cause; what dies after it is not.
 func TestPartDies(t *testing.T) {
 	p := newParts()
 	p.run("database", func(context.Context) error { return errBroken })
 	<-p.dead
-	p.run("relay", func(context.Context) error { return nil })
+	p.died("relay", nil)
 	if err := p.stop(newProgress(io.Discard)); err != nil {
 		t.Errorf("the death is told twice: %v", err)
 	}
