@@ -10,7 +10,7 @@ import (
 )
 
 // CheckJSON reports whether b is exactly one JSON value that means the same to every reader: valid UTF-8, nothing behind
-// it, and no object with the same name twice (readers differ in which one they take). The error names the first fault.
+// it, no half of a surrogate pair, and no object with the same name twice (readers differ in which one they take). The error names the first fault.
 func CheckJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return errors.New("not valid UTF-8")
@@ -26,7 +26,7 @@ func CheckJSON(b []byte) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is something behind the JSON value")
 	}
-	return nil
+	return checkSurrogates(b)
 }
 
 // maxDepth keeps a hostile payload from growing the stack. MySQL's JSON_VALID refuses more than 100 levels of arrays and

@@ -40,6 +40,13 @@ func TestCheckJSON(t *testing.T) { // scenario 16
 		{"a line break in a string", "\"a\nb\"", "invalid character"},
 		{"NaN", `NaN`, "invalid character"},
 		{"a leading zero", `01`, "behind the JSON value"},
+		{"a surrogate pair", `"\ud83d\ude00\\ud800"`, ""},
+		{"an escape of another kind", `"\\\n\u0041\""`, ""},
+		{"half a surrogate pair", `"\ud83d"`, "half of a surrogate pair"},
+		{"the other half", `"\uDE00"`, "half of a surrogate pair"},
+		{"halves in the wrong order", `"\ude00\ud83d"`, "half of a surrogate pair"},
+		{"a half and a character", `"\ud83d\u0041"`, "half of a surrogate pair"},
+		{"a half in a name", `{"\\\ud83d":1}`, "half of a surrogate pair"},
 		{"bad UTF-8", "\"\xff\"", "UTF-8"},
 		{"an encoded surrogate", "\"\xed\xa0\x80\"", "UTF-8"},
 	} {
