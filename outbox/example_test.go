@@ -20,7 +20,7 @@ func ExampleEnqueue() {
 		if err != nil {
 			return "", err
 		}
-		defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; before one its error follows another
+		defer tx.Rollback() // after a commit it does nothing; before one its error follows another
 		if _, err := tx.ExecContext(ctx, "INSERT INTO companies (id, name) VALUES (?, ?)", id, name); err != nil {
 			return "", err
 		}
@@ -54,7 +54,7 @@ func ExampleEnqueueMany() {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; before one its error follows another
+	defer tx.Rollback() // after a commit it does nothing; before one its error follows another
 	var messages []outbox.Message
 	for _, id := range []string{"c_1", "c_2", "c_3"} {
 		messages = append(messages, outbox.Message{
@@ -92,7 +92,7 @@ func ExampleTable() {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; before one its error follows another
+	defer tx.Rollback() // after a commit it does nothing; before one its error follows another
 	if _, err := tx.ExecContext(ctx, "INSERT INTO companies (id, name) VALUES ('c_42', 'Example')"); err != nil {
 		log.Panic(err)
 	}

@@ -24,7 +24,7 @@ type blackHole struct {
 	conns    []net.Conn
 }
 
-func newBlackHole(t *testing.T, target string) *blackHole {
+func newBlackHole(t *testing.T, target func() string) *blackHole {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,7 +38,7 @@ func newBlackHole(t *testing.T, target string) *blackHole {
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("tcp", target)
+			up, err := net.Dial("tcp", target())
 			if err != nil {
 				c.Close()
 				continue
@@ -91,7 +91,7 @@ func (b *blackHole) close() {
 
 func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		hole := newBlackHole(t, s.Server.Addr())
+		hole := newBlackHole(t, s.Server.Addr)
 		dsn := strings.Replace(s.DSN, s.Server.Addr(), hole.listener.Addr().String(), 1)
 		rec := newRecorder()
 		cfg := quick()

@@ -57,7 +57,7 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	epoch := r.relay.rows.beginRead()
 	var page outbox.Page
 	var asked []outbox.Position
-	limit := r.glanceRows(rooms, began)
+	limit := r.glanceRows(rooms)
 	if limit > 0 {
 		page, err = r.glance(ctx, owned, limit)
 	} else {
@@ -102,7 +102,7 @@ const (
 )
 
 // glanceRows is the limit of a glance, or 0 where pages are due.
-func (r *reader) glanceRows(rooms [2]int, now time.Time) int {
+func (r *reader) glanceRows(rooms [2]int) int {
 	limit := glanceLimit
 	if r.rowSize > 0 {
 		limit = min(limit, max(outbox.Shards, pageBytes/r.rowSize))

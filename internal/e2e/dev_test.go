@@ -16,7 +16,7 @@ func TestDemo(t *testing.T) {
 	each(t, func(t *testing.T, env []string, dir string) {
 		for _, try := range []string{"first", "again on the same folder"} {
 			demo := start(t, env, "oncepost-dev", "demo", "--once")
-			out := demo.await("The business at work")
+			demo.await("The business at work")
 			children := descendants(t, demo.cmd.Process.Pid)
 			if len(children) == 0 {
 				t.Error("no child process: this does not test that none is left")
@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 			if code := demo.exit(); code != 0 {
 				t.Fatalf("%s: exit code %d", try, code)
 			}
-			out = demo.out.String()
+			out := demo.out.String()
 			for _, want := range []string{
 				"8 of 8 came out as they should", "DuplicateError", "nothing: rolled back", "예시 주식회사",
 				"0 are left in outbox_messages and 0 are in outbox_failed",

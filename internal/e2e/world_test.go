@@ -100,7 +100,7 @@ func (w *world) enqueue(n int) []string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+	defer tx.Rollback() // after Commit it does nothing
 	ids, err := outbox.EnqueueMany(w.Context(), tx, messages)
 	if err != nil {
 		w.Fatal(err)

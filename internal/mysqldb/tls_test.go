@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncepost/oncepost/internal/mysqlserver"
 	"github.com/oncepost/oncepost/internal/testdb"
 )
 
@@ -126,5 +127,24 @@ func TestTLSDoesNotFallBack(t *testing.T) {
 				t.Errorf("without a CA file: %v", err)
 			}
 		})
+	}
+}
+
+// The certificate that MySQL makes for itself names no host, so that it proves nothing about who answers: it is refused even
+// with its own authority.
+func TestTLSWithTheCertificateThatMySQLMakes(t *testing.T) {
+	for _, f := range testdb.Flavours() {
+		if f != mysqlserver.MySQL {
+			continue // MariaDB 10.11 makes none
+		}
+		s := testdb.NewSchemaOn(t, testdb.OwnServer(t, f))
+		authority := filepath.Join(s.Server.Options().Dir, "data", "ca.pem")
+		if _, err := os.Stat(authority); err != nil {
+			t.Fatal(err)
+		}
+		err := openDB(t, Config{DSN: s.DSN, TLSCA: authority}).PingContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "SAN") {
+			t.Errorf("error %v, want one about the certificate's names", err)
+		}
 	}
 }
