@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,23 +99,24 @@ func readCommits(r io.Reader) (map[string]time.Time, error) {
 	return commits, lines.Err()
 }
 
-// cpu is the processor time that a process has used. The clock tick of Linux's /proc is 10 ms.
-func cpu(pid int) time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// cpu is the processor time that a process has used, to the nanosecond: the scheduler's own account of each thread. (The
+// ticks of /proc/PID/stat count a thread that wakes up by a timer too often.)
+func cpu(pid int) (total time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	fields := strings.Fields(rest)
-	total := 0
-	for _, f := range fields[11:13] {
-		n, err := strconv.Atoi(f)
+	for _, thread := range threads {
+		b, err := os.ReadFile(thread)
 		if err != nil {
-			return 0
+			continue // it has ended
 		}
-		total += n
+		var ns int64
+		if _, err := fmt.Sscan(string(b), &ns); err == nil {
+			total += time.Duration(ns)
+		}
 	}
-	return time.Duration(total) * 10 * time.Millisecond
+	return total
 }
 
 // childCmd is a process that another benchmark starts.

@@ -59,17 +59,20 @@ func (s *Session) ID() int64 { return s.id }
 // TryLock takes those of names that are free, in one statement and without waiting, and reports for each whether this
 // session holds it now. Names come from [Name].
 func (s *Session) TryLock(ctx context.Context, names ...string) ([]bool, error) {
-	return s.each(ctx, "GET_LOCK(%s, 0)", names)
+	return s.each(ctx, "GET_LOCK('%s', 0)", names)
 }
 
 // Unlock releases names, and reports for each whether this session held it.
 func (s *Session) Unlock(ctx context.Context, names ...string) ([]bool, error) {
-	return s.each(ctx, "RELEASE_LOCK(%s)", names)
+	return s.each(ctx, "RELEASE_LOCK('%s')", names)
 }
+
+// HeldExpr is SQL that is 1 where any session holds name, which must come from [Name], and else 0.
+func HeldExpr(name string) string { return fmt.Sprintf("IS_USED_LOCK('%s') IS NOT NULL", name) }
 
 // Held reports for each of names whether any session holds it.
 func (s *Session) Held(ctx context.Context, names ...string) ([]bool, error) {
-	return s.each(ctx, "IS_USED_LOCK(%s) IS NOT NULL", names)
+	return s.each(ctx, "IS_USED_LOCK('%s') IS NOT NULL", names)
 }
 
 // Holder returns the connection ID of the session that holds name, or 0.
@@ -89,22 +92,26 @@ func (s *Session) Kill(ctx context.Context, id int64) error {
 	return nil
 }
 
-// each evaluates a lock function for every name in one statement. Anything but 1 is false: NULL is an error or a lock
+// nameCharacters are those of a name made by Name.
+const nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-:"
+
+// each evaluates a lock function for every name in one statement and one round trip: placeholders would take a second one. Anything but 1 is false: NULL is an error or a lock
 // that nobody holds, and some drivers and proxies give the answer as text.
 func (s *Session) each(ctx context.Context, function string, names []string) ([]bool, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	columns := make([]string, len(names))
-	args := make([]any, len(names))
 	values := make([]sql.NullString, len(names))
 	targets := make([]any, len(names))
 	for i := range names {
-		columns[i] = fmt.Sprintf(function, "?")
-		args[i] = names[i]
+		if strings.Trim(names[i], nameCharacters) != "" {
+			return nil, fmt.Errorf("locks: %q is not a name made by Name", names[i])
+		}
+		columns[i] = fmt.Sprintf(function, names[i])
 		targets[i] = &values[i]
 	}
-	if err := s.conn.QueryRowContext(ctx, "SELECT "+strings.Join(columns, ", "), args...).Scan(targets...); err != nil {
+	if err := s.conn.QueryRowContext(ctx, "SELECT "+strings.Join(columns, ", ")).Scan(targets...); err != nil {
 		return nil, fmt.Errorf("locks: %s: %w", function, err)
 	}
 	yes := make([]bool, len(names))

@@ -62,6 +62,7 @@ func TestDeliverAtLimits(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		for _, at := range []time.Time{
 			time.Unix(1, 0), time.Unix(1<<31-1, 0), time.Date(2026, 3, 29, 1, 30, 0, 999_999_999, time.UTC),
+			time.Date(2026, 3, 29, 1, 30, 0, 5_000, time.UTC),
 		} {
 			for _, zone := range []string{"+00:00", "+13:00", "-12:00"} {
 				conn := session(t, s.DB, "SET time_zone = '"+zone+"'")

@@ -12,18 +12,24 @@ import (
 // fullKey is the length of the primary key in a plan: the shard, and the ID with its length.
 const fullKey = "163" // 1 + 160 + 2
 
+// truncated stands for a table without even its sentinels, which every plan would like to read first.
+const truncated = -1
+
 // Each statement of a delete looks rows up one by one by the whole primary key, in an empty table as in a full one. A plan
 // that scans waits for any producer's open INSERT.
 func TestDeletePlanIsPointLookUps(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		r := newRelay(t, s.DB)
-		for _, size := range []int{0, 3, 1000} {
+		for _, size := range []int{0, 3, 1000, truncated} {
 			var ms []Message
 			for i := range size {
 				ms = append(ms, Message{EventType: "welcome", Payload: i})
 			}
 			if size > 0 {
 				enqueue(t, s.DB, ms...)
+			}
+			if size == truncated {
+				exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
 			}
 			exec(t, s.DB, "ANALYZE TABLE outbox_messages")
 			keys := append(r.keys(t), Key{Shard: 1, MessageID: "absent", CreatedAt: "2026-01-01 00:00:00.000000"})

@@ -169,7 +169,7 @@ const (
 )
 
 func (r *Reader) prepare(ctx context.Context, arms []string) (*sql.Stmt, error) {
-	id, readOnly := r.kind.serverExprs()
+	id, readOnly := r.kind.StateExprs()
 	text := strings.Join(append([]string{fmt.Sprintf(serverArm, id, readOnly)}, arms...), " UNION ALL ")
 	if s := r.stmts[text]; s != nil {
 		return s, nil

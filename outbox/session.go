@@ -22,8 +22,8 @@ type ServerState struct {
 	ReadOnly bool   // a demoted primary: it answers reads for ever and changes nothing
 }
 
-// serverExprs are the SQL for the two fields of ServerState.
-func (k Kind) serverExprs() (id, readOnly string) {
+// StateExprs are the SQL for the two fields of ServerState.
+func (k Kind) StateExprs() (id, readOnly string) {
 	if k == MariaDB { // has no UUID of its own in 10.11
 		return "CONCAT_WS(':', @@hostname, @@port, @@server_id, @@datadir)", "(@@global.read_only OR @@innodb_read_only)"
 	}
@@ -54,7 +54,7 @@ func Prepare(ctx context.Context, conn *sql.Conn) (Kind, error) {
 
 // State asks who answers on q.
 func (k Kind) State(ctx context.Context, q Queryer) (s ServerState, err error) {
-	id, readOnly := k.serverExprs()
+	id, readOnly := k.StateExprs()
 	err = q.QueryRowContext(ctx, "SELECT "+id+", "+readOnly).Scan(&s.ID, &s.ReadOnly)
 	return s, err
 }

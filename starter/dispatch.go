@@ -23,7 +23,7 @@ func (r *Relay) kick() {
 
 // next takes a row to start, if the gate, the limit and a stop under way allow one.
 func (r *Relay) next() *outbox.Row {
-	if r.hard.Err() != nil || r.stopping.Load() || !r.gate.allow(time.Now()) {
+	if r.hard.Err() != nil || r.stopping.Load() || !r.rows.queued() || !r.gate.allow(time.Now()) {
 		return nil
 	}
 	row := r.rows.next(r.limit.current())

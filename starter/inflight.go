@@ -102,15 +102,18 @@ func (f *inflight) forgetGone(epoch uint64) {
 	f.gone = append(f.gone[:0], f.gone[n:]...)
 }
 
+// queued reports whether any row waits for its turn.
+func (f *inflight) queued() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lanes[express].len()+f.lanes[others].len() > 0
+}
+
 // next takes the row to start next, or nil. Express rows go first, but every fourth start is the others' while they have
 // any.
 func (f *inflight) next(limit int) *outbox.Row {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.nextLocked(limit)
-}
-
-func (f *inflight) nextLocked(limit int) *outbox.Row {
 	if f.running >= limit {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,7 @@ func (s *shardSet) perLane() (n [2]int) {
 type owner struct {
 	relay     *Relay
 	session   *locks.Session
-	kind      outbox.Kind
+	lookSQL   string
 	server    outbox.ServerState
 	slots     []string // lock names
 	shards    []string
@@ -52,7 +53,7 @@ type owner struct {
 func newOwner(r *Relay, s *sessions) (*owner, error) {
 	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
 	defer cancel()
-	o := &owner{relay: r, session: s.lock, kind: s.kind, server: s.server, slot: -1}
+	o := &owner{relay: r, session: s.lock, server: s.server, slot: -1}
 	var database sql.NullString
 	if err := s.lock.Conn().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
 		return nil, fmt.Errorf("read the database's name: %w", err)
@@ -63,6 +64,12 @@ func newOwner(r *Relay, s *sessions) (*owner, error) {
 	for i := range outbox.Shards {
 		o.shards = append(o.shards, locks.Name(database.String, fmt.Sprintf("shard %02d", i)))
 	}
+	id, readOnly := s.kind.StateExprs()
+	columns := []string{id, readOnly}
+	for _, slot := range o.slots {
+		columns = append(columns, locks.HeldExpr(slot))
+	}
+	o.lookSQL = "SELECT " + strings.Join(columns, ", ")
 	return o, o.tick(ctx)
 }
 
@@ -104,16 +111,9 @@ func (o *owner) renew(ctx context.Context) error {
 const sentinelsEvery = time.Minute
 
 func (o *owner) tick(ctx context.Context) error {
-	state, err := o.kind.State(ctx, o.session.Conn())
+	live, err := o.look(ctx)
 	if err != nil {
 		return fmt.Errorf("ownership: %w", err)
-	}
-	if err := sameServer(o.server, state); err != nil {
-		return fmt.Errorf("ownership: %w", err)
-	}
-	live, err := o.session.Held(ctx, o.slots...)
-	if err != nil {
-		return err
 	}
 	if o.slot < 0 {
 		if err := o.join(ctx, live); err != nil {
@@ -121,6 +121,20 @@ func (o *owner) tick(ctx context.Context) error {
 		}
 	}
 	return o.share(ctx, live)
+}
+
+// look reads, in one round trip, who answers and which membership slots are held.
+func (o *owner) look(ctx context.Context) (live []bool, err error) {
+	live = make([]bool, len(o.slots))
+	var state outbox.ServerState
+	targets := []any{&state.ID, &state.ReadOnly}
+	for i := range live {
+		targets = append(targets, &live[i])
+	}
+	if err := o.session.Conn().QueryRowContext(ctx, o.lookSQL).Scan(targets...); err != nil {
+		return nil, err
+	}
+	return live, sameServer(o.server, state)
 }
 
 // join takes a free slot, if there is one.
