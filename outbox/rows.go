@@ -94,6 +94,7 @@ type Reader struct {
 	table string
 	conn  *sql.Conn
 	kind  Kind
+	last  int                  // rows of the page before, a good guess for the next
 	stmts map[string]*sql.Stmt // by their text; they end with the session
 }
 
@@ -139,7 +140,7 @@ func (r *Reader) read(ctx context.Context, arms []string, args []any) (Page, err
 		return Page{}, err
 	}
 	defer rows.Close()
-	var page Page
+	page := Page{Rows: make([]Row, 0, r.last+r.last/8)}
 	var db time.Time // the database's, when the read began
 	for rows.Next() {
 		row, deliverIn, err := scan(rows)
@@ -156,6 +157,7 @@ func (r *Reader) read(ctx context.Context, arms []string, args []any) (Page, err
 		row.DeliverIn = time.Duration(deliverIn.Int64) * time.Microsecond
 		page.Rows = append(page.Rows, row)
 	}
+	r.last = len(page.Rows)
 	now := time.Now()
 	for i := range page.Rows {
 		page.Rows[i].ReadAt, page.Rows[i].ReadDB = now, db

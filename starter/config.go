@@ -18,7 +18,7 @@ type Config struct {
 	MaxDelete int
 	// MaxBytes bounds the payloads of large rows (over 8 KiB) in memory. Default 16 MiB; at least 2 MiB.
 	MaxBytes int64
-	// MaxPoll bounds the pause between reads when nothing comes. Default 100 ms; at most 5 s.
+	// MaxPoll bounds the pause between reads when nothing comes. Default 150 ms; at most 5 s.
 	MaxPoll time.Duration
 	// StartTimeout is the deadline of one start. Default 10 s.
 	StartTimeout time.Duration
@@ -51,7 +51,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxPage = or(c.MaxPage, 8192)
 	c.MaxDelete = or(c.MaxDelete, 1000)
 	c.MaxBytes = or(c.MaxBytes, 16<<20)
-	c.MaxPoll = or(c.MaxPoll, 100*time.Millisecond)
+	c.MaxPoll = or(c.MaxPoll, 150*time.Millisecond)
 	c.StartTimeout = or(c.StartTimeout, 10*time.Second)
 	c.Grace = or(c.Grace, 15*time.Second)
 	c.Logger = or(c.Logger, slog.Default())

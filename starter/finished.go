@@ -81,6 +81,13 @@ func (f *finished) flush() (locked int) {
 	return len(f.locked)
 }
 
+// waiting is how many rows wait for their delete.
+func (f *finished) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.keys)
+}
+
 func (f *finished) signal() {
 	select {
 	case f.wake <- struct{}{}:

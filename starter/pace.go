@@ -2,7 +2,7 @@ package starter
 
 import "time"
 
-// pace finds how long to pause between reads. While rows come, a read takes at most about a tenth of the time; when
+// pace finds how long to pause between reads. While rows come, a read takes at most about a sixth of the time; when
 // none come the pause grows to its bound.
 type pace struct {
 	longest time.Duration
@@ -15,10 +15,10 @@ type pace struct {
 }
 
 const (
-	pauseShare    = 9 // a pause is so many times the read before it
-	shortestPause = 4 * time.Millisecond
-	longestBusy   = 10 * time.Millisecond // the longest pause while rows come
-	emptyToSlow   = 4                     // empty reads before the pause grows
+	pauseShare    = 5 // a pause is so many times the read before it
+	shortestPause = 3 * time.Millisecond
+	longestBusy   = 8 * time.Millisecond // the longest pause while rows come
+	emptyToSlow   = 4                    // empty reads before the pause grows
 
 	minPage     = 256
 	pageSeconds = 0.1 // a page holds what is started in so long

@@ -28,6 +28,9 @@ var (
 	errOtherServer = errors.New("the connections lead to different servers, as after a failover")
 )
 
+// maxUndeleted bounds the rows that have started and wait for their delete. Beyond it nothing is read.
+const maxUndeleted = 4 * deleters * outbox.MaxDelete
+
 // pageBytes bounds what one page may hold, by the mean row size of the page before.
 const pageBytes = 16 << 20
 
@@ -173,6 +176,9 @@ func (r *reader) rooms() [2]int {
 	}
 	if r.rowSize > 0 {
 		page = min(page, max(outbox.Shards, pageBytes/r.rowSize))
+	}
+	if r.relay.finds.waiting() > maxUndeleted {
+		return [2]int{} // started rows would be read again and again, and only the deletes can go on
 	}
 	rooms := r.relay.rows.room(page)
 	for i := range rooms {

@@ -46,7 +46,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay := &Relay{cfg: cfg, rows: newInflight()}
+	relay := &Relay{cfg: cfg, rows: newInflight(), finds: newFinished()}
 	r := &reader{relay: relay, pace: pace{done: func() int64 { return 0 }}}
 	for _, size := range []int{500, 8 << 10, 1 << 20} {
 		r.rowSize, r.pace.rate = size, 1e6

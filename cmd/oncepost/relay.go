@@ -28,7 +28,7 @@ type relayCmd struct {
 	MaxStarts  int           `name:"max-starts" env:"ONCEPOST_RELAY_MAX_STARTS" default:"1000" help:"Bound on starts in flight; the relay finds how many are best."`
 	MaxPage    int           `name:"max-page" env:"ONCEPOST_RELAY_MAX_PAGE" default:"8192" help:"Bound on rows read at once."`
 	MaxDelete  int           `name:"max-delete" env:"ONCEPOST_RELAY_MAX_DELETE" default:"1000" help:"Bound on rows deleted at once, up to 1000."`
-	MaxPoll    time.Duration `name:"max-poll" env:"ONCEPOST_RELAY_MAX_POLL" default:"100ms" help:"Bound on the pause between reads while no rows come."`
+	MaxPoll    time.Duration `name:"max-poll" env:"ONCEPOST_RELAY_MAX_POLL" default:"150ms" help:"Bound on the pause between reads while no rows come."`
 	Grace      time.Duration `name:"grace" env:"ONCEPOST_RELAY_GRACE" default:"15s" help:"How long a stop waits for starts in flight, up to 25s."`
 }
 
