@@ -53,7 +53,7 @@ func status(pid int, field string) (kb int) {
 	}
 	for line := range strings.Lines(string(b)) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			fmt.Sscan(value, &kb) //nolint:errcheck // a number by the kernel's format
+			fmt.Sscan(value, &kb)
 		}
 	}
 	return kb

@@ -47,9 +47,16 @@ func TestOnlyOneIsYes(t *testing.T) {
 		answer driver.Value
 		yes    bool
 	}{
-		{"1", int64(1), true}, {"'1'", "1", true}, {"bytes 1", []byte("1"), true},
-		{"0", int64(0), false}, {"'0'", "0", false}, {"bytes 0", []byte("0"), false},
-		{"NULL", nil, false}, {"2", int64(2), false}, {"''", "", false}, {"true", true, false},
+		{"1", int64(1), true},
+		{"'1'", "1", true},
+		{"bytes 1", []byte("1"), true},
+		{"0", int64(0), false},
+		{"'0'", "0", false},
+		{"bytes 0", []byte("0"), false},
+		{"NULL", nil, false},
+		{"2", int64(2), false},
+		{"''", "", false},
+		{"true", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := sql.OpenDB(answering{c.answer})

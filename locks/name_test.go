@@ -22,8 +22,20 @@ func TestNameFitsBothServers(t *testing.T) {
 func TestNamesDiffer(t *testing.T) {
 	seen := map[string][2]string{}
 	for _, in := range [][2]string{
-		{"app", "a"}, {"app2", "a"}, {"APP", "a"}, {"app", "A"}, {"app", "b"}, {"ap", "pa"}, {"app", ""}, {"", "app"},
-		{"app", strings.Repeat("x", 100) + "1"}, {"app", strings.Repeat("x", 100) + "2"}, {"appx", strings.Repeat("x", 100)}, {"app", strings.Repeat("x", 101)}, {"app", "é"}, {"app", "è"},
+		{"app", "a"},
+		{"app2", "a"},
+		{"APP", "a"},
+		{"app", "A"},
+		{"app", "b"},
+		{"ap", "pa"},
+		{"app", ""},
+		{"", "app"},
+		{"app", strings.Repeat("x", 100) + "1"},
+		{"app", strings.Repeat("x", 100) + "2"},
+		{"appx", strings.Repeat("x", 100)},
+		{"app", strings.Repeat("x", 101)},
+		{"app", "é"},
+		{"app", "è"},
 	} {
 		name := Name(in[0], in[1])
 		if other, taken := seen[name]; taken {

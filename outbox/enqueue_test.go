@@ -80,8 +80,10 @@ func TestEnqueueManyKeepsOrder(t *testing.T) {
 		var want []string
 		for i := range MaxMessages {
 			want = append(want, "m"+strconv.Itoa(i))
-			ms = append(ms, Message{ID: want[i], EventType: "welcome", Payload: i, Priority: 1 + i%5,
-				Headers: map[string]string{"n": strconv.Itoa(i)}})
+			ms = append(ms, Message{
+				ID: want[i], EventType: "welcome", Payload: i, Priority: 1 + i%5,
+				Headers: map[string]string{"n": strconv.Itoa(i)},
+			})
 		}
 		if ids := enqueue(t, s.DB, ms...); !slices.Equal(ids, want) {
 			t.Error("the IDs are not those of the messages in order")

@@ -12,8 +12,10 @@ import (
 func TestMoveToFailedKeepsEverything(t *testing.T) {
 	payload := "{\"z\": 9007199254740993,\n \"a\":\"\U0001f469\"} "
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		enqueue(t, s.DB, Message{ID: `poison"\`, EventType: "welcome", Payload: []byte(payload), Priority: 2,
-			Headers: map[string]string{"tenant": "t1"}, DeliverAt: time.Date(2026, 11, 1, 5, 30, 0, 123456000, time.UTC)}, message("good"))
+		enqueue(t, s.DB, Message{
+			ID: `poison"\`, EventType: "welcome", Payload: []byte(payload), Priority: 2,
+			Headers: map[string]string{"tenant": "t1"}, DeliverAt: time.Date(2026, 11, 1, 5, 30, 0, 123456000, time.UTC),
+		}, message("good"))
 		row := newRelay(t, s.DB).byID(t)[`poison"\`]
 		r := newRelay(t, s.DB)
 		moved, err := r.MoveToFailed(t.Context(), row.Key, ReasonIDReused, "the reason: \U0001f469")
@@ -48,8 +50,10 @@ func TestMoveToFailedKeepsEverything(t *testing.T) {
 
 // The same ID may fail more than once, and any text of an error fits: a message that cannot be set aside would stay for ever.
 func TestMoveToFailedTakesAnyIDAndText(t *testing.T) {
-	details := []string{"", "first", "cut \xff\xfe in the middle of a character", "a\x00b", strings.Repeat("é\U0001f469", 4000),
-		strings.Repeat("\xff", 3000)}
+	details := []string{
+		"", "first", "cut \xff\xfe in the middle of a character", "a\x00b", strings.Repeat("é\U0001f469", 4000),
+		strings.Repeat("\xff", 3000),
+	}
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		r := newRelay(t, s.DB)
 		for _, detail := range details {

@@ -24,16 +24,22 @@ var rules = []rule{
 	// A request that is too large looks like overload; it will never be smaller.
 	{code: codes.ResourceExhausted, texts: []string{"larger than max", "exceeds size limit", "exceeds limit"}, class: Never},
 	{code: codes.ResourceExhausted, class: Away, over: true},
-	{code: codes.InvalidArgument, texts: []string{"search attribute", "SearchAttribute"}, class: Misconfigured,
-		hint: "register the search attributes OncepostState (Keyword) and OncepostSince (Datetime) in the namespace"},
-	{code: codes.InvalidArgument, texts: []string{"Namespace not set", "namespace not set"}, class: Misconfigured,
-		hint: "set TEMPORAL_NAMESPACE"},
+	{
+		code: codes.InvalidArgument, texts: []string{"search attribute", "SearchAttribute"}, class: Misconfigured,
+		hint: "register the search attributes OncepostState (Keyword) and OncepostSince (Datetime) in the namespace",
+	},
+	{
+		code: codes.InvalidArgument, texts: []string{"Namespace not set", "namespace not set"}, class: Misconfigured,
+		hint: "set TEMPORAL_NAMESPACE",
+	},
 	{code: codes.InvalidArgument, class: Never},
 	{code: codes.NotFound, class: Misconfigured, hint: "create the namespace, or set TEMPORAL_NAMESPACE and TEMPORAL_ADDRESS to the right one"},
 	{code: codes.PermissionDenied, class: Misconfigured, hint: "allow the relay's identity to start workflows in the namespace"},
 	{code: codes.Unauthenticated, class: Misconfigured, hint: "check the API key or the client certificate"},
-	{code: codes.FailedPrecondition, texts: []string{"namespace", "Namespace"}, class: Misconfigured,
-		hint: "the namespace is not in a state in which workflows can start"},
+	{
+		code: codes.FailedPrecondition, texts: []string{"namespace", "Namespace"}, class: Misconfigured,
+		hint: "the namespace is not in a state in which workflows can start",
+	},
 	{code: codes.Unimplemented, class: Misconfigured, hint: "TEMPORAL_ADDRESS does not lead to a Temporal frontend, or to one that is too old"},
 }
 

@@ -42,7 +42,7 @@ func (o *output) String() string {
 var baseURL = regexp.MustCompile(`AWS_ENDPOINT_URL_SES=(http://\S+)`)
 
 // launch runs the command until stop, which returns its error and how long the end took.
-func launch(t *testing.T, args ...string) (out, url string, stop func() (error, time.Duration)) {
+func launch(t *testing.T, args ...string) (out, url string, stop func() (time.Duration, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &output{ready: make(chan struct{})}
@@ -57,10 +57,11 @@ func launch(t *testing.T, args ...string) (out, url string, stop func() (error, 
 	if match == nil {
 		t.Fatalf("no address in the banner:\n%s", o)
 	}
-	stopped := sync.OnceValues(func() (error, time.Duration) {
+	stopped := sync.OnceValues(func() (time.Duration, error) {
 		began := time.Now()
 		cancel()
-		return <-done, time.Since(began)
+		err := <-done
+		return time.Since(began), err
 	})
 	t.Cleanup(func() { _, _ = stopped() }) // tests that care have looked at the error
 	return o.String(), match[1], stopped
@@ -103,7 +104,7 @@ func TestRunServesAndStops(t *testing.T) {
 		if _, answer := post(t, url, "Action=GetSendQuota"); !strings.Contains(answer, "<SentLast24Hours>"+string(rune('0'+want))+"<") {
 			t.Errorf("start %d: %s", want, answer)
 		}
-		if err, took := stop(); err != nil || took > time.Second {
+		if took, err := stop(); err != nil || took > time.Second {
 			t.Errorf("stop: %v after %v", err, took)
 		}
 	}
@@ -116,13 +117,13 @@ func TestStopIsQuickWithARequestHeld(t *testing.T) {
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
-		resp, err := client.Post(url, "application/x-www-form-urlencoded", strings.NewReader(send)) //nolint:noctx // ends with the server
+		resp, err := client.Post(url, "application/x-www-form-urlencoded", strings.NewReader(send))
 		if err == nil {
 			resp.Body.Close()
 		}
 	}()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		resp, err := client.Get(url + "/_standin/faults") //nolint:noctx // polled with a deadline
+		resp, err := client.Get(url + "/_standin/faults")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func TestStopIsQuickWithARequestHeld(t *testing.T) {
 			break
 		}
 	}
-	if err, took := stop(); err != nil || took > time.Second {
+	if took, err := stop(); err != nil || took > time.Second {
 		t.Errorf("stop: %v after %v", err, took)
 	}
 	<-held

@@ -123,8 +123,10 @@ func TestAStoreThatFoldsCase(t *testing.T) {
 		}
 		return next(ctx, method, req, reply, cc, opts...)
 	}
-	c, err := client.NewLazyClient(client.Options{HostPort: temporal.FrontendAddr(), Logger: quiet{},
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(fold)}}})
+	c, err := client.NewLazyClient(client.Options{
+		HostPort: temporal.FrontendAddr(), Logger: quiet{},
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(fold)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +206,10 @@ func TestEveryStartAnswersInvalidArgument(t *testing.T) {
 		return next(ctx, method, req, reply, cc, opts...)
 	}
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		c, err := client.NewLazyClient(client.Options{HostPort: temporal.FrontendAddr(), Logger: quiet{},
-			ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(refuse)}}})
+		c, err := client.NewLazyClient(client.Options{
+			HostPort: temporal.FrontendAddr(), Logger: quiet{},
+			ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(refuse)}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

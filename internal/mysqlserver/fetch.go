@@ -72,7 +72,7 @@ func runFetchScript(ctx context.Context, f Flavour, dir string, progress io.Writ
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(at)
+	defer os.RemoveAll(at) //nolint:errcheck // copies of the embedded scripts, in the temporary folder
 	if err := os.CopyFS(at, scripts); err != nil {
 		return err
 	}

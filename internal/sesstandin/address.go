@@ -67,7 +67,7 @@ func checkLabel(label, domain string) *APIError {
 	}
 	for i := range len(label) {
 		c := label[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-') {
+		if !isLetterDigitDash(c) {
 			return invalid("Domain contains illegal character")
 		}
 	}
@@ -81,4 +81,8 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+func isLetterDigitDash(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
 }

@@ -28,7 +28,7 @@ func decodeFault(r io.Reader) (Fault, error) {
 	if err != nil {
 		return Fault{}, err
 	}
-	if req.Fault.hasEffect() {
+	if req.hasEffect() {
 		return Fault{}, fmt.Errorf("fault: preset %q brings its own effect", req.Preset)
 	}
 	if req.Action != "" {

@@ -44,7 +44,7 @@ func newPages(s *Server) (*pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbox script: %w", err)
 	}
-	p.style, p.script = template.CSS(style), template.JS(script) //nolint:gosec // our own embedded files
+	p.style, p.script = template.CSS(style), template.JS(script)
 	return p, nil
 }
 
