@@ -36,6 +36,15 @@ func (d *Deleter) MoveToFailed(ctx context.Context, key Key, reason, detail stri
 	return true, tx.Commit()
 }
 
+// There reports whether a row is in the table, locked or not.
+func (d *Deleter) There(ctx context.Context, key Key) (bool, error) {
+	found, err := d.find(ctx, d.conn, []Key{key}, "")
+	return len(found) > 0, err
+}
+
+// State asks who answers on the deleter's session.
+func (d *Deleter) State(ctx context.Context) (ServerState, error) { return d.kind.State(ctx, d.conn) }
+
 func (d *Deleter) copyToFailed(ctx context.Context, tx *sql.Tx, key Key, reason, detail string) error {
 	// Errors quote what others sent, which need not be UTF-8; a message whose reason the column refuses would stay for ever.
 	detail = strings.ToValidUTF8(detail, "\ufffd")

@@ -88,11 +88,23 @@ func (d *deleter) move(ctx context.Context, fails []failing) error {
 		call, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
 		moved, err := d.rows.MoveToFailed(call, f.key, f.reason, f.detail)
 		cancel()
-		if err != nil {
-			d.relay.finds.fail(fails[i:]...)
-			return fmt.Errorf("move %s to outbox_failed: %w", f.key.MessageID, err)
+		there := false
+		if err == nil && !moved { // gone, or held by a producer
+			there, err = d.there(ctx, f.key)
 		}
-		// Not moved: the row is gone, or a producer holds it; then it will be read and judged again.
+		if err != nil {
+			if !d.works(ctx) {
+				d.relay.finds.fail(fails[i:]...)
+				return fmt.Errorf("move %s to outbox_failed: %w", f.key.MessageID, err)
+			}
+			d.notMoved(f, err)
+			continue
+		}
+		if there {
+			f.after = time.Now().Add(lockedPause)
+			d.relay.finds.fail(f)
+			continue
+		}
 		d.relay.rows.deleted([]outbox.Key{f.key})
 		if moved {
 			d.report(f)
@@ -101,8 +113,40 @@ func (d *deleter) move(ctx context.Context, fails []failing) error {
 	return nil
 }
 
+func (d *deleter) there(ctx context.Context, key outbox.Key) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
+	defer cancel()
+	return d.rows.There(ctx, key)
+}
+
+// works reports whether the session is in order, so that an error lies in the statement: outbox_failed is not oncepost's, or a
+// right is missing.
+func (d *deleter) works(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
+	defer cancel()
+	state, err := d.rows.State(ctx)
+	return err == nil && sameServer(d.server, state) == nil
+}
+
+// notMovedPause is how long a message that could not be moved is left.
+const notMovedPause = 10 * time.Second
+
+// notMoved leaves a message where it is, so that the others go on.
+func (d *deleter) notMoved(f failing, err error) {
+	f.after = time.Now().Add(notMovedPause)
+	d.relay.finds.fail(f)
+	if d.relay.cannotMove.CompareAndSwap(false, true) {
+		d.relay.cfg.Report(Condition{Name: CondNotMoved, Active: true, MessageID: f.key.MessageID,
+			Detail: "a message that can never start cannot be moved to outbox_failed: " + err.Error() +
+				". It stays in outbox_messages; check the table and the relay's rights to it"})
+	}
+}
+
 func (d *deleter) report(f failing) {
 	d.relay.stats.failed.Add(1)
+	if d.relay.cannotMove.CompareAndSwap(true, false) {
+		d.relay.cfg.Report(Condition{Name: CondNotMoved, Detail: "messages can be moved to outbox_failed again"})
+	}
 	name := CondFailed
 	if f.reason == outbox.ReasonIDReused {
 		name = CondIDReused

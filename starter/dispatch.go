@@ -67,9 +67,7 @@ func (r *Relay) load(row *outbox.Row) (release func(), err error) {
 	if err := r.large.Acquire(r.hard, size); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
-	defer cancel()
-	if err := r.table.Load(ctx, r.db, row); err != nil {
+	if err := r.readLarge(row); err != nil {
 		r.large.Release(size)
 		return nil, err
 	}
@@ -77,6 +75,19 @@ func (r *Relay) load(row *outbox.Row) (release func(), err error) {
 		row.Payload, row.Headers = nil, nil
 		r.large.Release(size)
 	}, nil
+}
+
+// maxLoads bounds the connections, beside the sessions, that read large rows.
+const maxLoads = 8
+
+func (r *Relay) readLarge(row *outbox.Row) error {
+	if err := r.loads.Acquire(r.hard, 1); err != nil {
+		return err
+	}
+	defer r.loads.Release(1)
+	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
+	defer cancel()
+	return r.table.Load(ctx, r.db, row)
 }
 
 // notLoaded lets a row be read again: the database failed, and the term will end by itself, or the row is gone.
@@ -98,14 +109,20 @@ func (r *Relay) settle(row *outbox.Row, began time.Time, o Outcome) {
 		r.settled(row, began, o)
 	case Reused:
 		r.rows.done(row.Key)
-		r.finds.fail(failing{row.Key, outbox.ReasonIDReused, o.Reason})
+		r.finds.fail(failing{key: row.Key, reason: outbox.ReasonIDReused, detail: o.Reason})
 		r.answered(row, began)
 	case Never:
+		if o.Certain {
+			r.gate.returnTrial()
+			r.rows.done(row.Key)
+			r.finds.fail(failing{key: row.Key, reason: outbox.ReasonNeverStarts, detail: o.Reason})
+			return
+		}
 		guilty, report := r.gate.refused(row.MessageID, o.Reason)
 		r.report(report)
 		if guilty {
 			r.rows.done(row.Key)
-			r.finds.fail(failing{row.Key, outbox.ReasonNeverStarts, o.Reason})
+			r.finds.fail(failing{key: row.Key, reason: outbox.ReasonNeverStarts, detail: o.Reason})
 			return
 		}
 		r.again(row, began, o, r.cfg.suspicion)
@@ -131,10 +148,13 @@ func (r *Relay) settled(row *outbox.Row, began time.Time, o Outcome) {
 
 // answered tells the gate that Temporal works.
 func (r *Relay) answered(row *outbox.Row, began time.Time) {
-	opened, report := r.gate.succeeded(began, row.MessageID)
+	over, report := r.gate.succeeded(began, row.MessageID)
 	r.report(report)
-	if opened {
+	if over { // what was read before an outage may be gone or changed since: it is read again
+		r.rows.dropQueued()
 		r.rows.wakeWaiting()
+	}
+	if len(report) > 0 {
 		r.kick()
 	}
 }

@@ -21,6 +21,7 @@ type finished struct {
 type failing struct {
 	key            outbox.Key
 	reason, detail string
+	after          time.Time // not before
 }
 
 // lockedKey is a row that somebody's open transaction holds.
@@ -70,15 +71,47 @@ func (f *finished) held(locked []outbox.Key) {
 	}
 }
 
-// flush lets the deleters take what is there without lingering. It returns how many rows somebody else's transaction holds.
+// flush lets the deleters take what is there without lingering. It returns how many rows have to wait
+// all the same, since somebody else's transaction holds them or they cannot be moved.
 func (f *finished) flush() (locked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.oldest = time.Time{}
-	if len(f.keys)+len(f.fails) > 0 {
+	later, now := 0, time.Now()
+	for _, x := range f.fails {
+		if now.Before(x.after) {
+			later++
+		}
+	}
+	if len(f.keys)+len(f.fails) > later {
 		f.signal()
 	}
-	return len(f.locked)
+	return len(f.locked) + later
+}
+
+func (f *finished) takeFails(now time.Time) (due []failing) {
+	var later []failing
+	for _, x := range f.fails {
+		if now.Before(x.after) {
+			later = append(later, x)
+		} else {
+			due = append(due, x)
+		}
+	}
+	f.fails = later
+	return due
+}
+
+// lockedIn is how many started rows of a shard somebody's open transaction holds.
+func (f *finished) lockedIn(shard uint8) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.locked {
+		if l.key.Shard == shard {
+			n++
+		}
+	}
+	return n
 }
 
 // waiting is how many rows wait for their delete.
@@ -100,7 +133,7 @@ func (f *finished) take(n int, linger time.Duration) (keys []outbox.Key, fails [
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fails, f.fails = f.fails, nil
+	fails = f.takeFails(now)
 	for len(f.locked) > 0 && !now.Before(f.locked[0].after) {
 		if len(f.keys) == 0 {
 			f.oldest = now

@@ -14,33 +14,46 @@ type gate struct {
 	mu       sync.Mutex
 	cfg      Config
 	open     bool
-	trial    bool // closed, but the namespace answers: one start is allowed
-	trying   bool // the trial is running
+	trials   int // closed, but the namespace answers: so many starts may be tried
+	trying   int // trials that are running
 	until    time.Time
 	backoff  *backoff
-	failures int // Away in a row
+	failures int       // Away in a row
+	failing  time.Time // since when
+	outage   bool      // the namespace did not answer since the gate closed
 	cond     Condition
 	verified time.Time
 	suspects map[string]*suspect
-	blamed   map[string]int // refused messages by reason since the last success
-	wake     chan struct{}  // the guard should look
-	used     bool           // a start was asked for since the last verification
+	blamed   map[string]bool // messages refused since the last success
+	wake     chan struct{}   // the guard should look
+	used     bool            // a start was asked for since the last verification
 }
 
 // suspect is a message that Temporal refused. It is guilty once another message, begun later, has started.
 type suspect struct {
 	refused time.Time // first
 	times   int
-	cleared bool // a later start succeeded: the configuration is not to blame
+	cleared bool // a start begun after the first refusal has succeeded: the configuration is not to blame
 }
 
 const (
-	// failuresToClose: so many starts failing in a row, with no success between them, are Temporal's fault.
+	// failuresToClose: so many starts failing in a row, for at least failingFor, are Temporal's fault; and manyFailures are
+	// at once. Fewer can be rows that fail while others succeed.
 	failuresToClose = 5
-	// refusalsToClose: so many messages refused for one reason, with no success between them, are the configuration's.
+	failingFor      = 2 * time.Second
+	manyFailures    = 50
+	// refusalsToClose: so many messages refused with no success between them are the configuration's.
 	refusalsToClose = 5
-	// refusalsAlone: with nothing else to start that could tell, a message refused so often is to blame.
+	// refusalsAlone: nothing else has started that could tell whether the message or the configuration is to blame. It is
+	// reported as the configuration, and stays in the table until a start proves otherwise.
 	refusalsAlone = 6
+	// refusalsToMove: a message refused so often, while another start has succeeded since, is to blame. Once is not enough:
+	// of several frontends one can be wrong.
+	refusalsToMove = 3
+	// trialsAtOnce: of so many rows tried together one success opens the gate. A single one could be a bad row.
+	trialsAtOnce = 16
+	// trialPause bounds the pause between trials while the namespace answers.
+	trialPause = 500 * time.Millisecond
 	// A namespace verified longer ago than stale is verified again; one verified longer ago than expired starts nothing.
 	stale, expired = time.Second, 5 * time.Second
 )
@@ -48,7 +61,7 @@ const (
 func newGate(cfg Config) *gate {
 	return &gate{
 		cfg: cfg, backoff: newBackoff(cfg.minBackoff, cfg.maxBackoff), wake: make(chan struct{}, 1),
-		suspects: map[string]*suspect{}, blamed: map[string]int{},
+		suspects: map[string]*suspect{}, blamed: map[string]bool{},
 	}
 }
 
@@ -64,8 +77,9 @@ func (g *gate) allow(now time.Time) bool {
 	if g.open {
 		return age <= expired
 	}
-	if g.trial {
-		g.trial, g.trying = false, true
+	if g.trials > 0 && age <= expired {
+		g.trials--
+		g.trying++
 		return true
 	}
 	return false
@@ -75,8 +89,13 @@ func (g *gate) allow(now time.Time) bool {
 func (g *gate) returnTrial() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trying {
-		g.trial, g.trying = true, false
+	g.giveBack()
+}
+
+func (g *gate) giveBack() {
+	if g.trying > 0 {
+		g.trying--
+		g.trials++
 	}
 }
 
@@ -107,7 +126,7 @@ func (g *gate) due(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.trial, g.trying:
+	case g.trying > 0, g.trials > 0 && (!g.used || now.Sub(g.verified) <= stale):
 		return -1
 	case !g.open:
 		return max(0, g.until.Sub(now))
@@ -122,6 +141,7 @@ func (g *gate) verifiedAs(o Outcome) []Condition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o.Class != Started {
+		g.outage = true
 		return g.close(o)
 	}
 	g.verified = time.Now()
@@ -130,11 +150,17 @@ func (g *gate) verifiedAs(o Outcome) []Condition {
 		return nil
 	}
 	if g.cond.Active {
-		g.trial = true
+		g.trials = trialsAtOnce
 		return nil
 	}
 	g.open = true
 	return nil
+}
+
+// tried ends a trial that failed, and reports whether it was the last of those running.
+func (g *gate) tried() bool {
+	g.trying = max(0, g.trying-1)
+	return g.trying == 0
 }
 
 // close shuts the gate, or keeps it shut for longer. It returns what to report.
@@ -144,8 +170,12 @@ func (g *gate) close(o Outcome) []Condition {
 	if o.Class == Misconfigured {
 		name, detail = CondMisconfigured, o.Reason+". Nothing is moved to outbox_failed; the relay tries again by itself"
 	}
-	g.open, g.trial, g.trying = false, false, false
+	answers := g.trials+g.trying > 0 || time.Since(g.verified) < stale
+	g.open, g.trials, g.trying = false, 0, 0
 	pause := g.backoff.next()
+	if answers && o.Class == Away {
+		pause = min(pause, trialPause)
+	}
 	g.until = time.Now().Add(pause)
 	g.signal()
 	if g.cond.Active && g.cond.Name == name {
@@ -160,8 +190,8 @@ func (g *gate) close(o Outcome) []Condition {
 	return append(report, g.cond)
 }
 
-// succeeded takes a start, begun at that time, that was settled. opened says that an outage is over.
-func (g *gate) succeeded(began time.Time, id string) (opened bool, report []Condition) {
+// succeeded takes a start, begun at that time, that was settled. over says that an outage of the whole namespace is over.
+func (g *gate) succeeded(began time.Time, id string) (over bool, report []Condition) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.failures = 0
@@ -173,24 +203,29 @@ func (g *gate) succeeded(began time.Time, id string) (opened bool, report []Cond
 	if g.open {
 		return false, nil
 	}
-	g.open, g.trial, g.trying = true, false, false
+	g.open, g.trials, g.trying = true, 0, 0
 	g.backoff.reset()
+	over, g.outage = g.outage, false
 	if !g.cond.Active {
-		return true, nil // closed, and never reported: the first verification had not come
+		return over, nil
 	}
 	passed := Condition{Name: g.cond.Name, Detail: "workflows start again"}
 	g.cond = Condition{}
-	return true, []Condition{passed}
+	return over, []Condition{passed}
 }
 
 // failed takes a start that ended in Away or Misconfigured.
 func (g *gate) failed(o Outcome) []Condition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.failures++; !g.open && g.until.After(time.Now()) {
-		return nil // one of many that were in flight when it closed
+	if g.failures++; g.failures == 1 {
+		g.failing = time.Now()
 	}
-	if o.Class == Misconfigured || !g.open || g.failures >= failuresToClose {
+	if !g.open && (g.until.After(time.Now()) || !g.tried()) {
+		return nil // one of many that were in flight when it closed, or other trials are still running
+	}
+	lasting := g.failures >= failuresToClose && time.Since(g.failing) >= failingFor
+	if o.Class == Misconfigured || !g.open || lasting || g.failures >= manyFailures {
 		return g.close(o)
 	}
 	return nil
@@ -206,19 +241,18 @@ func (g *gate) refused(id, reason string) (guilty bool, report []Condition) {
 		g.suspects[id] = s
 	}
 	s.times++
-	if s.cleared || s.times >= refusalsAlone && g.open {
+	if s.cleared && s.times >= refusalsToMove {
 		delete(g.suspects, id)
+		g.giveBack()
 		return true, nil
 	}
-	if s.times == 1 {
-		g.blamed[reason]++
+	g.blamed[id] = true
+	alone := !s.cleared && s.times >= refusalsAlone
+	if g.open && !alone && len(g.blamed) < refusalsToClose || !g.open && (g.until.After(time.Now()) || !g.tried()) {
+		return false, nil
 	}
-	if !g.open || g.blamed[reason] >= refusalsToClose {
-		o := Outcome{Class: Misconfigured, Reason: fmt.Sprintf("Temporal refuses every message for one reason (%s), which no single "+
-			"message can be to blame for", reason)}
-		return false, g.close(o)
-	}
-	return false, nil
+	return false, g.close(Outcome{Class: Misconfigured, Reason: fmt.Sprintf("Temporal refuses every message that is tried (%s), "+
+		"and none has started since that could show that the messages are to blame", reason)})
 }
 
 // acquitted forgets a suspect that has started after all, or whose row is gone.
@@ -226,4 +260,15 @@ func (g *gate) acquitted(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.suspects, id)
+}
+
+// forgetStale forgets suspects that have not been tried for long: their rows are gone.
+func (g *gate) forgetStale(age time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, s := range g.suspects {
+		if time.Since(s.refused) > age {
+			delete(g.suspects, id)
+		}
+	}
 }

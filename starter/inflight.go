@@ -45,8 +45,8 @@ type goneKey struct {
 	epoch uint64 // reads begun before the delete
 }
 
-// maxWaiting bounds the rows that wait for another attempt while others succeed. Beyond it no more rows are read.
-const maxWaiting = 50_000
+// maxWaiting bounds the pauses that are remembered. A row beyond it is forgotten, and tried again when it is read again.
+const maxWaiting = 200_000
 
 func newInflight() *inflight {
 	f := &inflight{low: -1, ready: make(chan struct{}, 1)}
@@ -73,6 +73,7 @@ func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) (fres
 	for i := range rows {
 		row := &rows[i]
 		if !owned[row.Shard] {
+			row.Payload, row.Headers = nil, nil
 			continue // given up while the page was under way
 		}
 		e, known := f.shards[row.Shard][row.MessageID]
@@ -81,6 +82,7 @@ func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) (fres
 		case e.state == isWaiting && !now.Before(e.until):
 			f.waiting--
 		default:
+			row.Payload, row.Headers = nil, nil // the page stays in memory for the rows that are new
 			continue
 		}
 		e.state = isQueued
@@ -153,6 +155,10 @@ func (f *inflight) retry(k outbox.Key, base, longest time.Duration) {
 	defer f.mu.Unlock()
 	f.running--
 	f.busy[k.Shard]--
+	if f.waiting >= maxWaiting {
+		delete(f.shards[k.Shard], k.MessageID)
+		return
+	}
 	f.waiting++
 	attempts := f.shards[k.Shard][k.MessageID].attempts
 	pause := min(base<<min(attempts, 16), longest)
@@ -186,7 +192,7 @@ func (f *inflight) wakeWaiting() {
 	for _, shard := range f.shards {
 		for id, e := range shard {
 			if e.state == isWaiting {
-				e.until = time.Time{}
+				e.until = time.Now()
 				shard[id] = e
 			}
 		}
@@ -204,8 +210,24 @@ func (f *inflight) dropQueued() {
 	}
 }
 
-// leave drops a shard's rows that are not being started, and reports whether nothing of it is in flight any more.
-func (f *inflight) leave(shard uint8) (drained bool) {
+// forgetWaiting forgets rows whose pause ended longer than age ago and that no read has shown since: they are gone, or
+// another relay's.
+func (f *inflight) forgetWaiting(age time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, shard := range f.shards {
+		for id, e := range shard {
+			if e.state == isWaiting && time.Since(e.until) > age {
+				f.waiting--
+				delete(shard, id)
+			}
+		}
+	}
+}
+
+// leave drops a shard's rows that are not being started, and reports whether nothing of it is in flight any more, but for
+// the rows that somebody's open transaction keeps from being deleted.
+func (f *inflight) leave(shard uint8, locked int) (drained bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, e := range f.shards[shard] {
@@ -220,7 +242,7 @@ func (f *inflight) leave(shard uint8) (drained bool) {
 		}
 		return row.Shard == shard
 	})
-	return f.busy[shard] == 0
+	return f.busy[shard] <= locked
 }
 
 // room is how many more rows each lane may take, given that a lane holds at most size. A later fall of a lane to half of
@@ -229,9 +251,6 @@ func (f *inflight) room(size int) (rooms [2]int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.low = size / 2
-	if f.waiting >= maxWaiting {
-		return rooms
-	}
 	for i := range f.lanes {
 		rooms[i] = max(0, size-f.lanes[i].len())
 	}

@@ -30,6 +30,8 @@ type Outcome struct {
 	Class Class
 	// Reason is the error's text. It must not hold a payload or an address.
 	Reason string
+	// Certain says of Never that it was found without asking Temporal: the message is to blame.
+	Certain bool
 	// Overload says that the server asked for fewer requests.
 	Overload bool
 }

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,18 +42,118 @@ func TestPoisonFirstDoesNotHoldUpTheRest(t *testing.T) { // scenario 3
 	})
 }
 
-func TestPoisonAloneIsMovedInTheEnd(t *testing.T) {
+func TestPoisonAloneWaitsForProof(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome { return never("no") }
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if row.MessageID == "alone" {
+				return never("no")
+			}
+			return Outcome{}
+		}
 		enqueue(t, s, message("alone"))
-		startRelay(t, s, rec, quick())
-		eventually(t, "it is in outbox_failed", func() bool { return len(failedRows(t, s)) == 1 })
+		relay := startRelay(t, s, rec, quick())
+		relay.conds.await(t, CondMisconfigured, true)
+		if len(failedRows(t, s)) != 0 {
+			t.Error("a message was moved with nothing to show that it is to blame")
+		}
+		for i := 0; len(failedRows(t, s)) == 0 && i < 200; i++ { // others start, and show it
+			enqueue(t, s, message(fmt.Sprintf("good:%d", i)))
+			time.Sleep(50 * time.Millisecond)
+		}
+		if got := failedRows(t, s); got["alone"] != outbox.ReasonNeverStarts {
+			t.Errorf("outbox_failed: %v", got)
+		}
+		relay.conds.await(t, CondMisconfigured, false)
+	})
+}
+
+func TestReasonsThatDifferAreTheConfigurationToo(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, n int) Outcome {
+			return never(fmt.Sprintf("request %s/%d refused", row.MessageID, n))
+		}
+		enqueue(t, s, messages("m", 50)...)
+		relay := startRelay(t, s, rec, quick())
+		relay.conds.await(t, CondMisconfigured, true)
+		retried := relay.Stats().Retried
+		eventually(t, "more probes", func() bool { return relay.Stats().Retried > retried+50 })
+		if n := len(failedRows(t, s)); n != 0 {
+			t.Errorf("%d messages were moved", n)
+		}
+	})
+}
+
+// TestManyBadRowsDoNotStopTheRest: more of them than close the gate, and in front of the others.
+func TestManyBadRowsDoNotStopTheRest(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if strings.HasPrefix(row.MessageID, "bad") {
+				return Outcome{Class: Away, Reason: "internal error"}
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, messages("bad", 300)...)
+		enqueue(t, s, messages("good", 1000)...)
+		cfg := quick()
+		cfg.maxBackoff = 5 * time.Second
+		startRelay(t, s, rec, cfg)
+		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 1000 })
+	})
+}
+
+// TestAMessageThatCannotBeMovedHoldsNobodyUp: outbox_failed cannot be written to.
+func TestAMessageThatCannotBeMovedHoldsNobodyUp(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		if _, err := s.DB.ExecContext(t.Context(), "RENAME TABLE outbox_failed TO elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
+			if row.MessageID == "reused" {
+				return Outcome{Class: Reused, Reason: "started for something else"}
+			}
+			return Outcome{}
+		}
+		enqueue(t, s, message("reused"))
+		enqueue(t, s, messages("good", 500)...)
+		relay := startRelay(t, s, rec, quick())
+		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 500 })
+		eventually(t, "only the bad one left", func() bool { return pending(t, s) == 1 })
+		relay.conds.await(t, CondNotMoved, true)
+		if n, _ := relay.conds.find(CondDatabase, true); n != 0 {
+			t.Error("the database was blamed")
+		}
+	})
+}
+
+// TestAReusedIDThatIsHeldIsNotTriedOverAndOver: a producer's transaction keeps the row from being moved.
+func TestAReusedIDThatIsHeldIsNotTriedOverAndOver(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		enqueue(t, s, message("reused"))
+		tx, err := s.DB.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outbox.Enqueue(t.Context(), tx, message("reused")); err == nil {
+			t.Fatal("a pending ID was accepted twice")
+		}
+		rec := newRecorder()
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome { return Outcome{Class: Reused, Reason: "used before"} }
+		relay := startRelay(t, s, rec, quick())
+		reads := relay.Stats().Polls
+		eventually(t, "many reads", func() bool { return relay.Stats().Polls > reads+60 })
 		rec.set(func(r *recorder) {
-			if n := r.attempts["alone"]; n != refusalsAlone {
-				t.Errorf("%d attempts, want %d", n, refusalsAlone)
+			if n := r.attempts["reused"]; n != 1 {
+				t.Errorf("%d starts of one row", n)
 			}
 		})
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		relay.conds.await(t, CondIDReused, true)
 	})
 }
 

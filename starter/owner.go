@@ -100,6 +100,8 @@ func (o *owner) renew(ctx context.Context) error {
 	defer cancel()
 	if time.Since(o.sentinels) > sentinelsEvery {
 		o.sentinels = time.Now()
+		o.relay.rows.forgetWaiting(staleAfter)
+		o.relay.gate.forgetStale(10 * staleAfter)
 		if err := o.relay.restoreSentinels(ctx, o.session.Conn()); err != nil {
 			return err
 		}
@@ -107,8 +109,12 @@ func (o *owner) renew(ctx context.Context) error {
 	return o.tick(ctx)
 }
 
-// sentinelsEvery is how often the sentinel rows are looked for.
-const sentinelsEvery = time.Minute
+const (
+	// sentinelsEvery is how often the sentinel rows are looked for, and what is remembered of rows that are gone is dropped.
+	sentinelsEvery = time.Minute
+	// staleAfter: a row that has not been read again for so long after its pause is gone.
+	staleAfter = time.Minute
+)
 
 func (o *owner) tick(ctx context.Context) error {
 	live, err := o.look(ctx)
@@ -175,7 +181,7 @@ func (o *owner) share(ctx context.Context, live []bool) error {
 		case !mine && o.owned[shard]:
 			o.owned[shard], o.leaves[shard] = false, true
 		}
-		if o.leaves[shard] && o.relay.rows.leave(shard) {
+		if o.leaves[shard] && o.relay.rows.leave(shard, o.relay.finds.lockedIn(shard)) {
 			give, given = append(give, o.shards[i]), append(given, shard)
 		}
 	}

@@ -107,3 +107,47 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestATrialNeverShutsTheGateForEver: whatever a trial comes to, another one follows.
+func TestATrialNeverShutsTheGateForEver(t *testing.T) {
+	cfg, err := quick().withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(cfg)
+	g.verifiedAs(Outcome{})
+	began := time.Now()
+	for range refusalsToMove - 1 { // a poison message, almost found guilty
+		g.refused("poison", "no")
+		g.succeeded(time.Now().Add(time.Millisecond), "good")
+	}
+	for range manyFailures {
+		g.failed(Outcome{Class: Away, Reason: "gone"})
+	}
+	for round := range 5 {
+		g.until = time.Time{}
+		g.verifiedAs(Outcome{})
+		for g.allow(time.Now()) {
+			switch round {
+			case 0:
+				g.refused("poison", "no")
+			case 1:
+				g.returnTrial()
+				g.failed(Outcome{Class: Away, Reason: "gone"})
+			case 2:
+				g.refused("other", "no")
+			default:
+				g.failed(Outcome{Class: Away, Reason: "gone"})
+			}
+			if time.Since(began) > 10*time.Second {
+				t.Fatal("trials without an end")
+			}
+			if round < 2 && g.trials == trialsAtOnce {
+				break // given back
+			}
+		}
+		if !g.open && g.trials == 0 && g.trying > 0 {
+			t.Fatalf("round %d: shut with %d trials running and none that runs", round, g.trying)
+		}
+	}
+}

@@ -37,6 +37,9 @@ const pageBytes = 16 << 20
 func (r *reader) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more, err := r.read(ctx)
+		if ctx.Err() != nil {
+			return nil // a stop in the middle of a read is no failure: what is in flight must still be drained
+		}
 		if err != nil {
 			return err
 		}

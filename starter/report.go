@@ -13,6 +13,8 @@ const (
 	CondMisconfigured = "misconfigured"
 	// CondFailed: a message was moved to outbox_failed, because it can never start.
 	CondFailed = "message_failed"
+	// CondNotMoved: a message that can never start cannot be moved to outbox_failed either.
+	CondNotMoved = "message_not_moved"
 	// CondIDReused: a message was moved to outbox_failed, because its ID was used for another message before.
 	CondIDReused = "id_reused"
 )

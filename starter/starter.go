@@ -44,12 +44,14 @@ type Relay struct {
 	gate         *gate
 	limit        *limiter
 	large        *semaphore.Weighted // bytes of loaded large rows
+	loads        *semaphore.Weighted // connections that read large rows
 	nudge        chan struct{}
 	workers      sync.WaitGroup
 	hard         context.Context // ends when the grace period has passed; bounds every start
 	stats        counters
 	stopping     atomic.Bool // start nothing more
 	databaseAway atomic.Bool
+	cannotMove   atomic.Bool
 	table        outbox.Table
 	stale        staleSession // the present term's, for the next one
 	hangs        func()       // tests make the reader hang here
@@ -68,6 +70,7 @@ func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 		gate:  newGate(cfg),
 		limit: newLimiter(cfg.MaxStarts, cfg.FixedSizes),
 		large: semaphore.NewWeighted(cfg.MaxBytes),
+		loads: semaphore.NewWeighted(maxLoads),
 		nudge: make(chan struct{}, 1),
 		hangs: func() {},
 	}

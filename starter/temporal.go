@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -54,6 +55,9 @@ func NewTemporal(c client.Client, cfg TemporalConfig) *Temporal {
 
 // Start implements Starter.
 func (t *Temporal) Start(ctx context.Context, row *outbox.Row, delay time.Duration) Outcome {
+	if row.Headers != nil && !json.Valid(row.Headers) { // MariaDB's JSON_VALID lets {"a":1.} pass
+		return Outcome{Class: Never, Certain: true, Reason: "the headers are not valid JSON"}
+	}
 	hash := Hash(row.MessageID, row.EventType, row.Payload)
 	due := row.Now(time.Now()).Add(delay)
 	state := schemas.StateSending

@@ -19,15 +19,18 @@ type enqueueCmd struct {
 	config.MySQL `embed:""`
 
 	EventType string            `arg:"" help:"The event type, which is the workflow type: welcome."`
-	Payload   string            `name:"payload" env:"ONCEPOST_ENQUEUE_PAYLOAD" required:"" placeholder:"JSON" help:"The payload; @FILE reads a file, - standard input. It is stored byte for byte."`
+	Payload   string            `name:"payload" env:"ONCEPOST_ENQUEUE_PAYLOAD" required:"" placeholder:"JSON" help:"The payload; @FILE reads a file, - standard input, in both cases without a last line break. It is stored byte for byte."`
 	ID        string            `name:"id" env:"ONCEPOST_ENQUEUE_ID" help:"The message ID. Default: a new UUID."`
-	Headers   map[string]string `name:"header" env:"ONCEPOST_ENQUEUE_HEADERS" placeholder:"NAME=VALUE" help:"A header; may be repeated."`
+	Headers   map[string]string `name:"header" env:"ONCEPOST_ENQUEUE_HEADERS" mapsep:"none" placeholder:"NAME=VALUE" help:"A header; may be repeated."`
 	DeliverAt time.Time         `name:"deliver-at" env:"ONCEPOST_ENQUEUE_DELIVER_AT" placeholder:"RFC3339" xor:"when" help:"Not before this time: 2030-01-31T09:00:00+09:00."`
 	Delay     time.Duration     `name:"delay" env:"ONCEPOST_ENQUEUE_DELAY" xor:"when" help:"Not before so long from now: 90m."`
 	Priority  int               `name:"priority" env:"ONCEPOST_ENQUEUE_PRIORITY" default:"3" help:"1 (first) to 5."`
 }
 
 func (c *enqueueCmd) Run(a *app) (err error) {
+	if c.Delay < 0 {
+		return usageError{errors.New("--delay must not be negative")}
+	}
 	payload, err := c.read(a.stdin)
 	if err != nil {
 		return err

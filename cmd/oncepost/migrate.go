@@ -18,7 +18,7 @@ type migrateUpCmd struct {
 	config.MySQL `embed:""`
 
 	Print bool          `name:"print" env:"ONCEPOST_MIGRATE_PRINT" help:"Print the SQL for a migration tool of your own, and touch no database."`
-	Wait  time.Duration `name:"wait" env:"ONCEPOST_MIGRATE_WAIT" default:"5m" help:"How long to wait for another process's migration and for the server."`
+	Wait  time.Duration `name:"wait" env:"ONCEPOST_MIGRATE_WAIT" default:"5m" help:"How long to wait for another process's migration."`
 }
 
 func (c *migrateUpCmd) Run(a *app) (err error) {

@@ -37,6 +37,9 @@ func recall(dir string) (m memory, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("%s: %w (it can be removed: it holds only ports)", file, err)
 	}
+	if m.MySQLPorts == nil {
+		m.MySQLPorts = map[mysqlserver.Flavour]int{}
+	}
 	return m, nil
 }
 

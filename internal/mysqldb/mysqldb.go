@@ -46,6 +46,7 @@ func Open(c Config) (*sql.DB, error) {
 		return nil, fmt.Errorf("DSN: %w", err)
 	}
 	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(8)                  // as many as read large rows at once
 	db.SetConnMaxLifetime(5 * time.Minute) // a pool follows a failover even while nothing fails
 	return db, nil
 }
