@@ -136,9 +136,11 @@ func (d *deleter) notMoved(f failing, err error) {
 	f.after = time.Now().Add(notMovedPause)
 	d.relay.finds.fail(f)
 	if d.relay.cannotMove.CompareAndSwap(false, true) {
-		d.relay.cfg.Report(Condition{Name: CondNotMoved, Active: true, MessageID: f.key.MessageID,
+		d.relay.cfg.Report(Condition{
+			Name: CondNotMoved, Active: true, MessageID: f.key.MessageID,
 			Detail: "a message that can never start cannot be moved to outbox_failed: " + err.Error() +
-				". It stays in outbox_messages; check the table and the relay's rights to it"})
+				". It stays in outbox_messages; check the table and the relay's rights to it",
+		})
 	}
 }
 
