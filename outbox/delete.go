@@ -22,9 +22,10 @@ const keyTable = `JSON_TABLE(?, '$[*]' COLUMNS (
 
 // Deleter deletes rows on one session. It is not safe for concurrent use.
 type Deleter struct {
-	table Table
-	conn  *sql.Conn
-	kind  Kind
+	table      Table
+	conn       *sql.Conn
+	kind       Kind
+	lock, drop *sql.Stmt // made when first used; they end with the session
 }
 
 // NewDeleter returns a deleter on conn, a session prepared by Prepare.
@@ -52,36 +53,56 @@ func (d *Deleter) Delete(ctx context.Context, keys []Key) (Deleted, error) {
 	return result, err
 }
 
+// deleteFree deletes the rows that nobody else has locked. Its statements run on the session, and so within tx.
 func (d *Deleter) deleteFree(ctx context.Context, keys []Key) (result Deleted, taken int, err error) {
+	if err := d.prepare(ctx); err != nil {
+		return result, 0, err
+	}
 	tx, err := d.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return result, 0, err
 	}
 	defer func() { err = rollback(tx, err) }()
-	if result.Server, err = d.kind.State(ctx, tx); err != nil || result.Server.ReadOnly {
-		return result, 0, err
+	all := keysJSON(keys)
+	if err = d.lock.QueryRowContext(ctx, all).Scan(&result.Server.ID, &result.Server.ReadOnly, &taken); err != nil {
+		return result, 0, fmt.Errorf("lock rows: %w", err)
 	}
-	free, err := d.find(ctx, tx, keys, d.lock())
-	if err != nil || len(free) == 0 {
-		return result, 0, err
+	if result.Server.ReadOnly || taken == 0 {
+		return result, 0, nil
 	}
-	if err := d.remove(ctx, tx, free); err != nil {
-		return result, 0, err
+	if taken < len(keys) { // rare: which ones?
+		free, err := d.find(ctx, tx, keys, d.lockClause())
+		if err != nil || len(free) == 0 {
+			return result, 0, err
+		}
+		all, taken = keysJSON(free), len(free)
 	}
-	return result, len(free), tx.Commit()
+	if _, err := d.drop.ExecContext(ctx, all); err != nil {
+		return result, 0, fmt.Errorf("delete: %w", err)
+	}
+	return result, taken, tx.Commit()
 }
 
-// remove deletes rows that tx has locked.
-func (d *Deleter) remove(ctx context.Context, tx *sql.Tx, keys []Key) error {
-	query := fmt.Sprintf("DELETE o FROM "+keyTable, d.table.name("outbox_messages")) //nolint:gosec // a quoted table name; keys are a parameter
-	if _, err := tx.ExecContext(ctx, query, keysJSON(keys)); err != nil {
-		return fmt.Errorf("delete: %w", err)
+// prepare makes the two statements of every delete: one that locks rows, counts them and tells who answered, and one that
+// deletes rows which the session has locked.
+func (d *Deleter) prepare(ctx context.Context) (err error) {
+	if d.drop != nil {
+		return nil
+	}
+	id, readOnly := d.kind.StateExprs()
+	from := fmt.Sprintf(keyTable, d.table.name("outbox_messages"))
+	lock := "SELECT " + id + ", " + readOnly + ", COUNT(o.message_id) FROM " + from + d.lockClause()
+	if d.lock, err = d.conn.PrepareContext(ctx, lock); err != nil {
+		return fmt.Errorf("prepare the lock of rows: %w", err)
+	}
+	if d.drop, err = d.conn.PrepareContext(ctx, "DELETE o FROM "+from); err != nil {
+		return fmt.Errorf("prepare the delete: %w", err)
 	}
 	return nil
 }
 
-// lock is the clause that takes only rows nobody else has locked. MariaDB has no OF; the table beside o holds no rows to lock.
-func (d *Deleter) lock() string {
+// lockClause takes only rows nobody else has locked. MariaDB has no OF; the table beside o holds no rows to lock.
+func (d *Deleter) lockClause() string {
 	if d.kind == MariaDB {
 		return " FOR UPDATE SKIP LOCKED"
 	}

@@ -172,7 +172,7 @@ func TestProducersDoNotWaitForADelete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken, err := r.find(t.Context(), tx, keys, r.lock())
+		taken, err := r.find(t.Context(), tx, keys, r.lockClause())
 		if err != nil || len(taken) != 3 {
 			t.Fatalf("%v, %v", taken, err)
 		}

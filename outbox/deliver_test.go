@@ -88,15 +88,15 @@ func TestDelay(t *testing.T) {
 		rows := newRelay(t, s.DB).byID(t)
 		for id, want := range map[string]time.Duration{"hour": time.Hour, "past": 0, "none": 0} {
 			row := rows[id]
-			got := row.Delay(row.ReadAt)
+			got := row.Delay(row.Read.At)
 			if got > want || got < want-time.Minute {
 				t.Errorf("%s: %s, want %s", id, got, want)
 			}
-			if later := row.Delay(row.ReadAt.Add(40 * time.Minute)); later != max(0, got-40*time.Minute) {
+			if later := row.Delay(row.Read.At.Add(40 * time.Minute)); later != max(0, got-40*time.Minute) {
 				t.Errorf("%s: %s after 40 minutes", id, later)
 			}
 			created, err := time.Parse(timeFormat, row.CreatedAt)
-			if age := row.Now(row.ReadAt).Sub(created); err != nil || age < 0 || age > time.Minute {
+			if age := row.Now(row.Read.At).Sub(created); err != nil || age < 0 || age > time.Minute {
 				t.Errorf("%s: the database's time is %s after created_at, %v", id, age, err)
 			}
 		}

@@ -18,20 +18,23 @@ const maxDetail = 1024 // characters of outbox_failed.detail
 // MoveToFailed moves a row to outbox_failed in one transaction. moved is false where the row is gone, or held by
 // somebody's open transaction; nothing is changed then.
 func (d *Deleter) MoveToFailed(ctx context.Context, key Key, reason, detail string) (moved bool, err error) {
+	if err := d.prepare(ctx); err != nil {
+		return false, err
+	}
 	tx, err := d.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = rollback(tx, err) }()
-	taken, err := d.find(ctx, tx, []Key{key}, d.lock())
+	taken, err := d.find(ctx, tx, []Key{key}, d.lockClause())
 	if err != nil || len(taken) == 0 {
 		return false, err
 	}
 	if err := d.copyToFailed(ctx, tx, key, reason, detail); err != nil {
 		return false, err
 	}
-	if err := d.remove(ctx, tx, taken); err != nil {
-		return false, err
+	if _, err := d.drop.ExecContext(ctx, keysJSON(taken)); err != nil { // on tx's session
+		return false, fmt.Errorf("delete: %w", err)
 	}
 	return true, tx.Commit()
 }

@@ -35,7 +35,8 @@ func TestDeletePlanIsPointLookUps(t *testing.T) {
 			keys := append(r.keys(t), Key{Shard: 1, MessageID: "absent", CreatedAt: "2026-01-01 00:00:00.000000"})
 			for name, query := range map[string]string{
 				"find":   "SELECT o.shard, o.message_id, o.created_at FROM " + keyTable,
-				"lock":   "SELECT o.shard, o.message_id, o.created_at FROM " + keyTable + r.lock(),
+				"take":   "SELECT o.shard, o.message_id, o.created_at FROM " + keyTable + r.lockClause(),
+				"lock":   "SELECT COUNT(o.message_id) FROM " + keyTable + r.lockClause(),
 				"delete": "DELETE o FROM " + keyTable,
 			} {
 				t.Run(strconv.Itoa(size)+" rows/"+name, func(t *testing.T) {

@@ -33,12 +33,15 @@ type Row struct {
 	// DeliverIn is DeliverAt minus the database's clock at the time of reading; zero or less: at once.
 	DeliverIn time.Duration
 	Priority  int
-	// ReadAt is when the page with the row arrived by this process's monotonic clock, ReadDB by the database's.
-	ReadAt, ReadDB time.Time
+	// Read is when the page with the row was read. Nil only in a Row that was not read.
+	Read *Reading
 }
 
+// Reading is one instant on two clocks: At by this process's monotonic clock, DB by the database's.
+type Reading struct{ At, DB time.Time }
+
 // Now is the database's time at the instant now of this process.
-func (r *Row) Now(now time.Time) time.Time { return r.ReadDB.Add(now.Sub(r.ReadAt)) }
+func (r *Row) Now(now time.Time) time.Time { return r.Read.DB.Add(now.Sub(r.Read.At)) }
 
 // Delay is how long from now the message must wait: by the database's clock, whatever the host's clock says. It is never
 // negative.
@@ -46,7 +49,7 @@ func (r *Row) Delay(now time.Time) time.Duration {
 	if r.DeliverAt == "" {
 		return 0
 	}
-	return max(0, r.DeliverIn-now.Sub(r.ReadAt))
+	return max(0, r.DeliverIn-now.Sub(r.Read.At))
 }
 
 // Key names one row. An ID that is enqueued again makes another row with another CreatedAt.
@@ -96,6 +99,7 @@ type Reader struct {
 	kind  Kind
 	last  int                  // rows of the page before, a good guess for the next
 	stmts map[string]*sql.Stmt // by their text; they end with the session
+	cells cells
 }
 
 // maxStmts bounds the statements kept: a change of the shards owned makes another.
@@ -141,27 +145,27 @@ func (r *Reader) read(ctx context.Context, arms []string, args []any) (Page, err
 	}
 	defer rows.Close()
 	page := Page{Rows: make([]Row, 0, r.last+r.last/8)}
-	var db time.Time // the database's, when the read began
+	reading := &Reading{}
 	for rows.Next() {
-		row, deliverIn, err := scan(rows)
+		if err := rows.Scan(r.cells.targets()...); err != nil {
+			return Page{}, err
+		}
+		row, err := r.cells.row()
 		if err != nil {
 			return Page{}, err
 		}
 		if row.Shard == serverShard {
-			page.Server = ServerState{ID: row.MessageID, ReadOnly: deliverIn.Int64 != 0}
-			if db, err = time.Parse(timeFormat, row.CreatedAt); err != nil {
+			page.Server = ServerState{ID: row.MessageID, ReadOnly: row.DeliverIn != 0}
+			if reading.DB, err = time.Parse(timeFormat, row.CreatedAt); err != nil {
 				return Page{}, err
 			}
 			continue
 		}
-		row.DeliverIn = time.Duration(deliverIn.Int64) * time.Microsecond
+		row.Read = reading
 		page.Rows = append(page.Rows, row)
 	}
 	r.last = len(page.Rows)
-	now := time.Now()
-	for i := range page.Rows {
-		page.Rows[i].ReadAt, page.Rows[i].ReadDB = now, db
-	}
+	reading.At = time.Now()
 	return page, rows.Err()
 }
 
@@ -190,20 +194,6 @@ func (r *Reader) prepare(ctx context.Context, arms []string) (*sql.Stmt, error) 
 	}
 	r.stmts[text] = s
 	return s, nil
-}
-
-func scan(rows *sql.Rows) (Row, sql.NullInt64, error) {
-	var (
-		row       Row
-		deliverAt sql.NullString
-		deliverIn sql.NullInt64
-	)
-	err := rows.Scan(&row.Shard, &row.MessageID, &row.EventType, &row.Size, &row.Payload, &row.Headers,
-		&deliverAt, &deliverIn, &row.Priority, &row.CreatedAt)
-	if deliverAt.Valid {
-		row.DeliverAt = RFC3339(deliverAt.String)
-	}
-	return row, deliverIn, err
 }
 
 // RFC3339 turns a time as a UTC session shows it into RFC 3339.
