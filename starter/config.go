@@ -12,7 +12,8 @@ import (
 type Config struct {
 	// MaxStarts bounds the starts in flight. Default 1,000.
 	MaxStarts int
-	// MaxPage bounds the rows that one read asks for, over all shards. Default 8,192.
+	// MaxPage bounds the rows of a lane that wait for their start in this process, and so those that one read asks for. It
+	// also bounds how many others can start before an express row that has just been committed. Default 800.
 	MaxPage int
 	// MaxDelete bounds the rows that one delete takes. Default and maximum 1,000.
 	MaxDelete int
@@ -48,7 +49,7 @@ const maxGrace = 25 * time.Second
 
 func (c Config) withDefaults() (Config, error) {
 	c.MaxStarts = or(c.MaxStarts, 1000)
-	c.MaxPage = or(c.MaxPage, 8192)
+	c.MaxPage = or(c.MaxPage, 800)
 	c.MaxDelete = or(c.MaxDelete, 1000)
 	c.MaxBytes = or(c.MaxBytes, 16<<20)
 	c.MaxPoll = or(c.MaxPoll, 150*time.Millisecond)

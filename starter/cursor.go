@@ -19,6 +19,8 @@ type cursors struct {
 	turn      bool // this read is a probe's
 	behind    bool // the probe under way set out behind the UUIDs
 	backlog   bool // the last probe from the heads met more new rows than a page holds
+	lean      bool // every shard of the others has more than its share of a page: pages take a few shards each, in turn
+	next      int  // the shard that a lean page begins with
 }
 
 type cursor struct {
@@ -33,6 +35,8 @@ const (
 	// probeShare: while probes find rows they set out more often, for at most one part in so many of the time. Over the
 	// tombstones of a long snapshot a probe is slow, and stays rare.
 	probeShare = 10
+	// leanRows is how many rows of a shard a lean page takes at least. A shard costs a page about as much as 40 rows do.
+	leanRows = 200
 	// probeKeep is for how long after a find they set out more often.
 	probeKeep = 5 * time.Second
 )
@@ -46,20 +50,31 @@ func (c *cursors) probeNow() { c.nextProbe = time.Time{} }
 // positions returns where to read on in the owned shards, so that each lane gets about its room of rows.
 func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outbox.Position {
 	c.decideTurn(owned, now)
-	counts := owned.perLane()
+	arms := owned.perLane()
+	if c.lean {
+		arms[others] = min(arms[others], max(1, rooms[others]/leanRows))
+	}
 	var out []outbox.Position
-	for s := outbox.Shards - 1; s >= 0; s-- { // express shards come first
-		shard := uint8(s)
+	var taken [2]int
+	for i := range outbox.Shards { // express shards come first
+		shard := uint8(outbox.Shards - 1 - i)
+		if i >= outbox.FirstExpressShard {
+			shard = uint8((c.next + i) % outbox.FirstExpressShard)
+		}
 		lane := laneOf(shard)
-		if !owned[shard] || rooms[lane] == 0 {
+		if !owned[shard] || rooms[lane] == 0 || taken[lane] == arms[lane] {
 			continue
 		}
+		taken[lane]++
 		cur := &c.shards[shard]
-		p := outbox.Position{Shard: shard, After: cur.forward, Limit: (rooms[lane] + counts[lane] - 1) / counts[lane]}
+		p := outbox.Position{Shard: shard, After: cur.forward, Limit: (rooms[lane] + arms[lane] - 1) / arms[lane]}
 		if c.turn && cur.probing {
 			p.After = cur.probe
 		}
 		out = append(out, p)
+	}
+	if c.lean && taken[others] > 0 {
+		c.next = int(out[len(out)-1].Shard) + 1
 	}
 	return out
 }
@@ -104,8 +119,10 @@ func behindUUIDs(now time.Time) string {
 func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more bool) {
 	if c.turn {
 		c.took = took
+		more = c.behind // it says nothing of what waits before the keys it set out behind
 	}
-	i := 0
+	more = more || c.lean // nor does a lean page of the shards it leaves out
+	asks, short, i := 0, 0, 0 // of the others
 	for _, p := range asked {
 		n, last := 0, ""
 		for ; i < len(rows) && rows[i].Shard == p.Shard; i++ {
@@ -114,11 +131,19 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 		}
 		full := n == p.Limit
 		more = more || full
+		if laneOf(p.Shard) == others {
+			if asks++; !full {
+				short++
+			}
+		}
 		if cur := &c.shards[p.Shard]; !c.turn || !cur.probing {
 			cur.forward = max(cur.forward, last)
 		} else if c.movedProbe(cur, full, fresh[p.Shard], last) {
 			c.found = now
 		}
+	}
+	if asks > 0 && !(c.turn && c.behind) {
+		c.lean = short == 0
 	}
 	return more
 }

@@ -9,15 +9,34 @@ import (
 	"github.com/oncepost/oncepost/outbox"
 )
 
-// kick starts workers for the rows that may start now. Each goes on with the next row by itself, and ends when there is
-// none or the limit is reached.
+// kick wakes a worker when rows wait. The worker wakes the next one when it has found a row, and so on up to the limit; then
+// each goes on with the next row by itself. So there are as many workers as starts take time, and no more. But while the
+// gate is closed the rows of a trial set out together: the first to fail must not end it for the others.
 func (r *Relay) kick() {
-	for {
+	for !r.gate.isOpen() {
 		row := r.next()
 		if row == nil {
 			return
 		}
 		r.workers.Go(func() { r.work(row) })
+	}
+	if r.rows.queued() && r.waking.CompareAndSwap(false, true) {
+		r.workers.Go(r.wake)
+	}
+}
+
+func (r *Relay) wake() {
+	r.waking.Store(false) // before it looks for a row: whoever queues one later wakes another worker
+	if row := r.next(); row != nil {
+		r.kick()
+		r.work(row)
+	}
+}
+
+func (r *Relay) work(row *outbox.Row) {
+	for row != nil {
+		r.start(row)
+		row = r.next()
 	}
 }
 
@@ -33,13 +52,6 @@ func (r *Relay) next() *outbox.Row {
 	return row
 }
 
-func (r *Relay) work(row *outbox.Row) {
-	for row != nil {
-		r.start(row)
-		row = r.next()
-	}
-}
-
 // start tries row once, with no transaction and no connection held.
 func (r *Relay) start(row *outbox.Row) {
 	release, err := r.load(row)
@@ -48,10 +60,8 @@ func (r *Relay) start(row *outbox.Row) {
 		return
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(r.hard, r.cfg.StartTimeout)
-	defer cancel()
 	began := time.Now()
-	o := r.starter.Start(ctx, row, row.Delay(began))
+	o := r.starter.Start(r.deadline.from(r.hard, began), row, row.Delay(began))
 	if o.settled() {
 		r.limit.observe(began, time.Since(began), r.rows.starting())
 	}

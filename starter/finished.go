@@ -40,6 +40,9 @@ func (f *finished) add(k outbox.Key) {
 	if len(f.keys) == 0 {
 		f.oldest = time.Now()
 	}
+	if f.keys == nil {
+		f.keys = make([]outbox.Key, 0, outbox.MaxDelete)
+	}
 	f.keys = append(f.keys, k)
 	n := len(f.keys)
 	f.mu.Unlock()
@@ -149,7 +152,9 @@ func (f *finished) take(n int, linger time.Duration) (keys []outbox.Key, fails [
 	}
 	n = min(n, len(f.keys))
 	keys = f.keys[:n:n]
-	f.keys = f.keys[n:]
+	if f.keys = f.keys[n:]; len(f.keys) == 0 {
+		f.keys = nil
+	}
 	f.oldest = now
 	if len(f.keys) > 0 {
 		f.signal()

@@ -85,6 +85,12 @@ func (g *gate) allow(now time.Time) bool {
 	return false
 }
 
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
 // returnTrial gives back a trial in which nothing could be started.
 func (g *gate) returnTrial() {
 	g.mu.Lock()

@@ -21,8 +21,9 @@ const (
 	emptyToSlow   = 4                    // empty reads before the pause grows
 
 	minPage     = 256
-	pageSeconds = 0.1 // a page holds what is started in so long
+	pageSeconds = 0.05 // a page holds what is started in so long
 	rateWindow  = 100 * time.Millisecond
+	firstWindow = 20 * time.Millisecond // while no rate is known
 )
 
 // after takes a read that found fresh new rows.
@@ -46,10 +47,15 @@ func (p *pace) pause() time.Duration { return min(p.current, p.longest) }
 // startRate is how many rows a second have been started lately.
 func (p *pace) startRate() float64 {
 	now := time.Now()
-	if d := now.Sub(p.at); d >= rateWindow {
-		n := p.done()
-		p.rate = (p.rate + float64(n-p.seen)/d.Seconds()) / 2
-		p.seen, p.at = n, now
+	d := now.Sub(p.at)
+	if d < firstWindow || d < rateWindow && p.rate > 0 {
+		return p.rate
 	}
+	n := p.done()
+	rate := float64(n-p.seen) / d.Seconds()
+	if p.rate > 0 {
+		rate = (p.rate + rate) / 2
+	}
+	p.rate, p.seen, p.at = rate, n, now
 	return p.rate
 }

@@ -29,7 +29,7 @@ var (
 )
 
 // maxUndeleted bounds the rows that have started and wait for their delete. Beyond it nothing is read.
-const maxUndeleted = 4 * deleters * outbox.MaxDelete
+const maxUndeleted = 2 * deleters * outbox.MaxDelete
 
 // pageBytes bounds what one page may hold, by the mean row size of the page before.
 const pageBytes = 16 << 20
@@ -87,11 +87,13 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 		seenAll := !more && len(asked) == counts[express]+counts[others]
 		r.paging = !seenAll || began.Before(r.pagesUntil)
 	}
-	total := 0
-	for _, n := range fresh {
-		total += n
+	if limit > 0 || len(asked) > 0 { // with no room for a row there was nothing to find
+		total := 0
+		for _, n := range fresh {
+			total += n
+		}
+		r.pace.after(total, took)
 	}
-	r.pace.after(total, took)
 	return more, nil
 }
 

@@ -49,6 +49,8 @@ type Relay struct {
 	workers      sync.WaitGroup
 	hard         context.Context // ends when the grace period has passed; bounds every start
 	stats        counters
+	deadline     deadline
+	waking       atomic.Bool // a worker is on its way to its first row
 	stopping     atomic.Bool // start nothing more
 	databaseAway atomic.Bool
 	cannotMove   atomic.Bool
@@ -72,7 +74,9 @@ func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 		large: semaphore.NewWeighted(cfg.MaxBytes),
 		loads: semaphore.NewWeighted(maxLoads),
 		nudge: make(chan struct{}, 1),
-		hangs: func() {},
+
+		deadline: deadline{timeout: cfg.StartTimeout},
+		hangs:    func() {},
 	}
 	return r, nil
 }

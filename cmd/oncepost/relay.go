@@ -26,7 +26,7 @@ type relayCmd struct {
 	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
 	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
 	MaxStarts  int           `name:"max-starts" env:"ONCEPOST_RELAY_MAX_STARTS" default:"1000" help:"Bound on starts in flight; the relay finds how many are best."`
-	MaxPage    int           `name:"max-page" env:"ONCEPOST_RELAY_MAX_PAGE" default:"8192" help:"Bound on rows read at once."`
+	MaxPage    int           `name:"max-page" env:"ONCEPOST_RELAY_MAX_PAGE" default:"800" help:"Bound on rows read at once; an express row overtakes all others but so many."`
 	MaxDelete  int           `name:"max-delete" env:"ONCEPOST_RELAY_MAX_DELETE" default:"1000" help:"Bound on rows deleted at once, up to 1000."`
 	MaxPoll    time.Duration `name:"max-poll" env:"ONCEPOST_RELAY_MAX_POLL" default:"150ms" help:"Bound on the pause between reads while no rows come."`
 	Grace      time.Duration `name:"grace" env:"ONCEPOST_RELAY_GRACE" default:"15s" help:"How long a stop waits for starts in flight, up to 25s."`
