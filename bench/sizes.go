@@ -11,7 +11,7 @@ type sizesCmd struct {
 	Seconds int `default:"12" help:"How long a run should about take."`
 }
 
-// Run compares, in turn, a relay without any flag with hand-set numbers of starts in flight.
+// Run compares, in turn, a relay without any flag with hand-set numbers of starts in flight and sizes of pages.
 func (c *sizesCmd) Run(b *bench) error {
 	return b.each(func(w *world) error {
 		for _, relays := range []int{1, 4} {
@@ -27,22 +27,30 @@ func (c *sizesCmd) Run(b *bench) error {
 
 func (c *sizesCmd) compare(w *world, relays int, latency time.Duration) error {
 	rows := min(200_000, int(float64(relays*1000*c.Seconds)/latency.Seconds()))
-	best, bestAt := 0.0, 0
+	var best float64
+	var by starter.Config
+	try := func(starts, page int) error {
+		cfg := starter.Config{MaxStarts: starts, MaxPage: page, FixedSizes: true}
+		rate, err := w.rate(relays, rows, latency, cfg)
+		if rate > best {
+			best, by = rate, cfg
+		}
+		return err
+	}
 	for _, n := range []int{64, 250, 1000} {
-		rate, err := w.rate(relays, rows, latency, starter.Config{MaxStarts: n, FixedSizes: true})
-		if err != nil {
+		if err := try(n, 800); err != nil {
 			return err
 		}
-		if rate > best {
-			best, bestAt = rate, n
-		}
+	}
+	if err := try(by.MaxStarts, 8192); err != nil {
+		return err
 	}
 	auto, err := w.rate(relays, rows, latency, starter.Config{})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s sizes: %d relays, %s a start, %d rows: without flags %.0f rows/s, best by hand %.0f (%d in flight); ratio %.2f\n",
-		w.name, relays, latency, rows, auto, best, bestAt, auto/best)
+	fmt.Printf("%s sizes: %d relays, %s a start, %d rows: without flags %.0f rows/s, best by hand %.0f (%d in flight, pages of %d); ratio %.2f\n",
+		w.name, relays, latency, rows, auto, best, by.MaxStarts, by.MaxPage, auto/best)
 	return nil
 }
 

@@ -121,7 +121,7 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 		c.took = took
 		more = c.behind // it says nothing of what waits before the keys it set out behind
 	}
-	more = more || c.lean // nor does a lean page of the shards it leaves out
+	more = more || c.lean     // nor does a lean page of the shards it leaves out
 	asks, short, i := 0, 0, 0 // of the others
 	for _, p := range asked {
 		n, last := 0, ""

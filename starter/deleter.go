@@ -94,6 +94,7 @@ func (d *deleter) move(ctx context.Context, fails []failing) error {
 		}
 		if err != nil {
 			if !d.works(ctx) {
+				fails[i].unsure = true
 				d.relay.finds.fail(fails[i:]...)
 				return fmt.Errorf("move %s to outbox_failed: %w", f.key.MessageID, err)
 			}
@@ -106,7 +107,7 @@ func (d *deleter) move(ctx context.Context, fails []failing) error {
 			continue
 		}
 		d.relay.rows.deleted([]outbox.Key{f.key})
-		if moved {
+		if moved || f.unsure { // gone: the move whose answer was lost did come to its end
 			d.report(f)
 		}
 	}

@@ -189,15 +189,23 @@ func (r *Relay) report(conditions []Condition) {
 // guard keeps the namespace verified, and probes while the gate is shut.
 func (r *Relay) guard(ctx context.Context) {
 	rebind := r.cfg.Rebind
+	backoff := newBackoff(r.cfg.minBackoff, trialPause)
 	for ctx.Err() == nil {
 		if wait := r.gate.due(time.Now()); wait != 0 {
 			r.gate.await(ctx, wait)
 			continue
 		}
-		o := r.verify(ctx, rebind)
+		o, err := r.verify(ctx, rebind)
 		if ctx.Err() != nil {
 			return
 		}
+		if err != nil {
+			r.databaseFailed(byBinding, err)
+			sleep(ctx, backoff.next())
+			continue
+		}
+		backoff.reset()
+		r.databaseWorks(byBinding)
 		if o.Class == Started {
 			rebind = false
 		}

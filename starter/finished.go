@@ -22,6 +22,7 @@ type failing struct {
 	key            outbox.Key
 	reason, detail string
 	after          time.Time // not before
+	unsure         bool      // a move of it was cut short, and may have been committed
 }
 
 // lockedKey is a row that somebody's open transaction holds.

@@ -24,6 +24,7 @@ type gate struct {
 	cond     Condition
 	verified time.Time
 	suspects map[string]*suspect
+	proof    time.Time       // when the latest start that succeeded began: what was refused before is not the configuration's fault
 	blamed   map[string]bool // messages refused since the last success
 	wake     chan struct{}   // the guard should look
 	used     bool            // a start was asked for since the last verification
@@ -33,7 +34,6 @@ type gate struct {
 type suspect struct {
 	refused time.Time // first
 	times   int
-	cleared bool // a start begun after the first refusal has succeeded: the configuration is not to blame
 }
 
 const (
@@ -47,9 +47,9 @@ const (
 	// refusalsAlone: nothing else has started that could tell whether the message or the configuration is to blame. It is
 	// reported as the configuration, and stays in the table until a start proves otherwise.
 	refusalsAlone = 6
-	// refusalsToMove: a message refused so often, while another start has succeeded since, is to blame. Once is not enough:
-	// of several frontends one can be wrong.
-	refusalsToMove = 3
+	// refusalsToMove: a message refused so often in a row, over some 15 seconds, while another start has succeeded since the
+	// first time, is to blame. Once is not enough: of several frontends one can be wrong.
+	refusalsToMove = 5
 	// trialsAtOnce: of so many rows tried together one success opens the gate. A single one could be a bad row.
 	trialsAtOnce = 16
 	// trialPause bounds the pause between trials while the namespace answers.
@@ -202,8 +202,8 @@ func (g *gate) succeeded(began time.Time, id string) (over bool, report []Condit
 	defer g.mu.Unlock()
 	g.failures = 0
 	delete(g.suspects, id)
-	for _, s := range g.suspects {
-		s.cleared = s.cleared || began.After(s.refused)
+	if began.After(g.proof) {
+		g.proof = began
 	}
 	clear(g.blamed)
 	if g.open {
@@ -247,13 +247,14 @@ func (g *gate) refused(id, reason string) (guilty bool, report []Condition) {
 		g.suspects[id] = s
 	}
 	s.times++
-	if s.cleared && s.times >= refusalsToMove {
+	cleared := g.proof.After(s.refused)
+	if cleared && s.times >= refusalsToMove {
 		delete(g.suspects, id)
 		g.giveBack()
 		return true, nil
 	}
 	g.blamed[id] = true
-	alone := !s.cleared && s.times >= refusalsAlone
+	alone := !cleared && s.times >= refusalsAlone
 	if g.open && !alone && len(g.blamed) < refusalsToClose || !g.open && (g.until.After(time.Now()) || !g.tried()) {
 		return false, nil
 	}

@@ -155,7 +155,6 @@ func (o *owner) join(ctx context.Context, live []bool) error {
 		}
 		if got[0] {
 			o.slot, live[slot] = slot, true
-			o.relay.stale.slot = o.slots[slot]
 			o.relay.cfg.Logger.Info("relay joined", "slot", slot)
 			return nil
 		}

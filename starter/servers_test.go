@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/oncepost/oncepost/internal/migrate"
+	"github.com/oncepost/oncepost/internal/mysqldb"
 	"github.com/oncepost/oncepost/internal/testdb"
 )
 
@@ -15,6 +17,14 @@ func TestSessionsToDifferentServersEndTheTerm(t *testing.T) { // scenario 39
 			old, s := testdb.NewSchemaOn(t, testdb.OwnServer(t, f)), testdb.NewSchema(t, f)
 			migrated(t, s)
 			if _, err := old.DB.ExecContext(t.Context(), "CREATE DATABASE "+s.Name); err != nil {
+				t.Fatal(err)
+			}
+			replica, err := mysqldb.Open(mysqldb.Config{DSN: strings.Replace(s.DSN, s.Server.Addr(), old.Server.Addr(), 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer replica.Close()
+			if _, err := migrate.Up(t.Context(), replica); err != nil {
 				t.Fatal(err)
 			}
 			var failover atomic.Bool

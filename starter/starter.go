@@ -50,9 +50,9 @@ type Relay struct {
 	hard         context.Context // ends when the grace period has passed; bounds every start
 	stats        counters
 	deadline     deadline
-	waking       atomic.Bool // a worker is on its way to its first row
-	stopping     atomic.Bool // start nothing more
-	databaseAway atomic.Bool
+	waking       atomic.Bool  // a worker is on its way to its first row
+	stopping     atomic.Bool  // start nothing more
+	databaseAway atomic.Int32 // by what
 	cannotMove   atomic.Bool
 	table        outbox.Table
 	stale        staleSession // the present term's, for the next one
@@ -117,7 +117,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		if time.Since(began) > r.cfg.maxBackoff {
 			backoff.reset()
 		}
-		r.databaseFailed(err)
+		r.databaseFailed(bySessions, err)
 		sleep(ctx, backoff.next())
 	}
 	r.workers.Wait()

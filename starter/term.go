@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (r *Relay) term(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r.databaseBack()
+	r.databaseWorks(bySessions)
 	if err := r.endStale(ctx, s); err != nil {
 		return err
 	}
@@ -120,26 +121,29 @@ func (r *Relay) openSessions(ctx context.Context) (s *sessions, err error) {
 // endStale ends the session of this relay's own previous term, where the server still holds it: after a network cut it
 // knows nothing of the client's end, and would keep its locks until its time-out. A user may end sessions of its own.
 func (r *Relay) endStale(ctx context.Context, s *sessions) error {
-	stale := r.stale
-	r.stale = staleSession{server: s.server.ID, id: s.lock.ID()}
-	if stale.slot == "" || stale.server != s.server.ID {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
 	defer cancel()
-	holder, err := s.lock.Holder(ctx, stale.slot)
-	if err != nil || holder != stale.id { // IDs are given anew after a restart: only the holder of our slot is us
+	stale := r.stale
+	r.stale = staleSession{id: s.lock.ID(), mark: locks.Name("", "relay session "+rand.Text())}
+	if _, err := s.lock.TryLock(ctx, r.stale.mark); err != nil {
+		return err
+	}
+	if stale.mark == "" {
+		return nil
+	}
+	holder, err := s.lock.Holder(ctx, stale.mark)
+	if err != nil || holder != stale.id {
 		return err
 	}
 	r.cfg.Logger.Info("ending this relay's previous session, which the server still holds", "connection_id", stale.id)
 	return s.lock.Kill(ctx, stale.id)
 }
 
-// staleSession is a lock session of this relay, and the slot that it held.
+// staleSession is a lock session of this relay. Servers give connection IDs anew after a restart; so it holds a lock by a
+// name that nobody else has, and whoever holds that is it.
 type staleSession struct {
-	server string
-	id     int64
-	slot   string
+	id   int64
+	mark string
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kind outbox.Kind, err error) {
@@ -178,19 +182,25 @@ func (s *sessions) close() error {
 	return errors.Join(errs...)
 }
 
-func (r *Relay) databaseFailed(err error) {
+// What of a relay uses the database, and can fail by itself.
+const (
+	bySessions int32 = 1 << iota
+	byBinding
+)
+
+func (r *Relay) databaseFailed(by int32, err error) {
 	if err == nil {
 		return
 	}
-	r.cfg.Logger.Warn("relay lost the database, will connect again", "error", err)
-	if r.databaseAway.CompareAndSwap(false, true) {
+	r.cfg.Logger.Warn("the database failed, will try again", "error", err)
+	if r.databaseAway.Or(by) == 0 {
 		r.cfg.Report(Condition{Name: CondDatabase, Active: true, Detail: "the relay cannot work with the database: " +
 			err.Error() + ". Nothing is lost; it connects again by itself"})
 	}
 }
 
-func (r *Relay) databaseBack() {
-	if r.databaseAway.CompareAndSwap(true, false) {
-		r.cfg.Report(Condition{Name: CondDatabase, Detail: "connected to the database again"})
+func (r *Relay) databaseWorks(by int32) {
+	if r.databaseAway.And(^by) == by {
+		r.cfg.Report(Condition{Name: CondDatabase, Detail: "the relay works with the database again"})
 	}
 }

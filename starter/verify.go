@@ -9,25 +9,25 @@ import (
 
 // verify looks whether the namespace that the starter reaches is the one that this outbox feeds. The first relay ever
 // writes it down. A namespace rebuilt under the same name has another UUID, and knows nothing of what was started before;
-// it must not swallow rows in silence.
-func (r *Relay) verify(ctx context.Context, rebind bool) Outcome {
+// it must not swallow rows in silence. An error is the database's, and says nothing of Temporal.
+func (r *Relay) verify(ctx context.Context, rebind bool) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StartTimeout)
 	defer cancel()
 	name, id, o := r.starter.Namespace(ctx)
 	if o.Class != Started {
-		return o
+		return o, nil
 	}
 	bound, boundID, err := r.binding(ctx, name, id, rebind)
 	if err != nil {
-		return Outcome{Class: Away, Reason: "the namespace cannot be verified, because the database fails: " + err.Error()}
+		return Outcome{}, fmt.Errorf("read the remembered namespace: %w", err)
 	}
 	if boundID != id {
 		return Outcome{Class: Misconfigured, Reason: fmt.Sprintf("this outbox feeds the Temporal namespace %s with the UUID %s, "+
 			"but the relay now reaches %s with the UUID %s: it was rebuilt, or the address or the name is wrong. If it is to be "+
 			"the outbox's own from now on, run the relay once with --rebind; messages that started in the old one "+
-			"and are enqueued again would then start again", bound, boundID, name, id)}
+			"and are enqueued again would then start again", bound, boundID, name, id)}, nil
 	}
-	return Outcome{}
+	return Outcome{}, nil
 }
 
 // binding reads the remembered namespace, and writes it where there is none or rebind is set.

@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var c cli
 	exited := false
 	parser, err := kong.New(&c, kong.Name("oncepost"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.UsageOnError(), kong.Exit(func(int) { exited = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Exit(func(int) { exited = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return nil
 	}
 	if err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("%w (see `oncepost --help`, or `--help` after a command)", err)}
 	}
 	return kctx.Run(&app{ctx: ctx, logger: c.New(stderr), stdin: stdin, stdout: stdout, stderr: stderr})
 }

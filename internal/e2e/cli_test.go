@@ -27,6 +27,8 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "nonsense"},
 		{"oncepost", "relay", "--no-such-flag"},
 		{"oncepost", "relay", "--max-starts", "many"},
+		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-starts", "0"},
+		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--grace", "0s"},
 		{"oncepost", "enqueue", "welcome"}, // no payload
 		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},
 		{"oncepost-dev", "nonsense"},

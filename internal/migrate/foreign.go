@@ -8,49 +8,70 @@ import (
 	"strings"
 )
 
-// ForeignTableError says that the database already has a table outbox_messages which is not oncepost's.
+// ForeignTableError says that the database already has a table by one of oncepost's names which is not oncepost's.
 type ForeignTableError struct {
-	Database string
-	Columns  []string
+	Database, Table string
+	Columns         []string
 }
 
 func (e *ForeignTableError) Error() string {
-	return fmt.Sprintf("database %s already has a table outbox_messages that is not oncepost's (its columns: %s). "+
-		"oncepost leaves it as it is. Either rename it (RENAME TABLE outbox_messages TO old_outbox_messages), or give oncepost "+
+	return fmt.Sprintf("database %[1]s already has a table %[2]s that is not oncepost's (its columns: %[3]s). "+
+		"oncepost leaves it as it is. Either rename it (RENAME TABLE %[2]s TO old_%[2]s), or give oncepost "+
 		"a database of its own on the same server: CREATE DATABASE oncepost, and end the DSN with /oncepost. "+
-		"docs/moving.md shows both", e.Database, strings.Join(e.Columns, ", "))
+		"docs/moving.md shows both", e.Database, e.Table, strings.Join(e.Columns, ", "))
 }
 
-// ownColumns are those of migration 1, in order.
-var ownColumns = []string{"message_id", "event_type", "payload", "headers", "deliver_at", "priority", "shard", "created_at"}
+// ownTables are the tables as their migrations make them.
+var ownTables = []struct {
+	name    string
+	since   int64 // the migration
+	columns []string
+}{
+	{"outbox_messages", 1, []string{
+		"message_id", "event_type", "payload", "headers", "deliver_at", "priority", "shard", "created_at",
+	}},
+	{"outbox_failed", 3, []string{
+		"failed_id", "message_id", "event_type", "payload", "headers", "deliver_at", "priority", "created_at", "reason", "detail", "failed_at",
+	}},
+	{"outbox_binding", 4, []string{"id", "namespace", "namespace_id", "bound_at"}},
+}
 
-// refuseForeign looks at a table that stands there before the first migration. One with exactly our columns is what a killed
-// first run left behind.
+// refuseForeign looks at the tables that stand there before the migration which would make them. One with exactly our columns
+// is what a killed run left behind.
 func refuseForeign(ctx context.Context, db *sql.DB) error {
 	version, err := current(ctx, db)
-	if err != nil || version > 0 {
+	if err != nil {
 		return err
 	}
+	for _, own := range ownTables {
+		if own.since <= version {
+			continue
+		}
+		database, columns, err := columnsOf(ctx, db, own.name)
+		if err != nil {
+			return fmt.Errorf("look for a table %s: %w", own.name, err)
+		}
+		if len(columns) > 0 && !slices.Equal(columns, own.columns) {
+			return &ForeignTableError{Database: database, Table: own.name, Columns: columns}
+		}
+	}
+	return nil
+}
+
+// columnsOf returns a table's columns in order; none where there is no such table.
+func columnsOf(ctx context.Context, db *sql.DB, table string) (database string, columns []string, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT DATABASE(), COLUMN_NAME FROM information_schema.COLUMNS
- WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'outbox_messages' ORDER BY ORDINAL_POSITION`)
+ WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`, table)
 	if err != nil {
-		return fmt.Errorf("look for a table outbox_messages: %w", err)
+		return "", nil, err
 	}
 	defer rows.Close()
-	var database string
-	var columns []string
 	for rows.Next() {
 		var column string
 		if err := rows.Scan(&database, &column); err != nil {
-			return fmt.Errorf("look for a table outbox_messages: %w", err)
+			return "", nil, err
 		}
 		columns = append(columns, column)
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("look for a table outbox_messages: %w", err)
-	}
-	if len(columns) > 0 && !slices.Equal(columns, ownColumns) {
-		return &ForeignTableError{Database: database, Columns: columns}
-	}
-	return nil
+	return database, columns, rows.Err()
 }

@@ -31,7 +31,7 @@ type Result struct {
 }
 
 // Up applies what is missing, and returns what it applied. Processes that start at once wait for each other on a named
-// lock. A run that was killed in the middle is finished by the next one. A table outbox_messages that is somebody else's
+// lock. A run that was killed in the middle is finished by the next one. A table by one of our names that is somebody else's
 // is left alone: *ForeignTableError.
 func Up(ctx context.Context, db *sql.DB) (applied []Result, err error) {
 	session, err := lock(ctx, db)

@@ -3,11 +3,13 @@ package migrate
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/schemas"
 )
 
 func TestUpAppliesOnce(t *testing.T) {
@@ -110,33 +112,65 @@ func TestCheckOfAnUnreachableServer(t *testing.T) {
 }
 
 func TestForeignTableIsLeftAlone(t *testing.T) {
+	for _, own := range ownTables {
+		t.Run(own.name, func(t *testing.T) { testForeign(t, own.name) })
+	}
+}
+
+func testForeign(t *testing.T, table string) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		exec(t, s.DB, "CREATE TABLE outbox_messages (id INT PRIMARY KEY, body TEXT)")
-		exec(t, s.DB, "INSERT INTO outbox_messages VALUES (7, 'theirs')")
+		exec(t, s.DB, "CREATE TABLE "+table+" (id INT PRIMARY KEY, body TEXT)")
+		exec(t, s.DB, "INSERT INTO "+table+" VALUES (7, 'theirs')")
 		_, err := Up(t.Context(), s.DB)
 		var foreign *ForeignTableError
 		if !errors.As(err, &foreign) {
 			t.Fatalf("Up: %v, want a ForeignTableError", err)
 		}
-		if foreign.Database != s.Name || !slices.Equal(foreign.Columns, []string{"id", "body"}) {
+		if foreign.Database != s.Name || foreign.Table != table || !slices.Equal(foreign.Columns, []string{"id", "body"}) {
 			t.Errorf("%+v", foreign)
 		}
-		for _, part := range []string{s.Name, "id, body", "RENAME TABLE", "CREATE DATABASE", "docs/moving.md"} {
+		for _, part := range []string{s.Name, "id, body", "RENAME TABLE " + table, "CREATE DATABASE", "docs/moving.md"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("the explanation lacks %q: %v", part, err)
 			}
 		}
-		if got := value[string](t, s.DB, "SELECT body FROM outbox_messages WHERE id = 7"); got != "theirs" {
+		if got := value[string](t, s.DB, "SELECT body FROM "+table+" WHERE id = 7"); got != "theirs" {
 			t.Errorf("their row became %q", got)
 		}
-		if got := column[string](t, s.DB, "SHOW TABLES"); !slices.Equal(got, []string{"outbox_messages"}) {
+		if got := column[string](t, s.DB, "SHOW TABLES"); !slices.Equal(got, []string{table}) {
 			t.Errorf("tables %v, want only theirs", got)
 		}
 		// The advice works.
-		exec(t, s.DB, "RENAME TABLE outbox_messages TO old_outbox_messages")
+		exec(t, s.DB, "RENAME TABLE "+table+" TO old_"+table)
 		up(t, s.DB)
 		if err := Check(t.Context(), s.DB); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// What refuseForeign takes for ours is what the migrations make, and all of it.
+func TestOwnTablesAreTheMigrations(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		up(t, s.DB)
+		want := []string{VersionTable}
+		for _, own := range ownTables {
+			want = append(want, own.name)
+			_, columns, err := columnsOf(t.Context(), s.DB, own.name)
+			if err != nil || !slices.Equal(columns, own.columns) {
+				t.Errorf("%s has %v, %v; listed %v", own.name, columns, err, own.columns)
+			}
+			file := files()[own.since-1]
+			text, err := fs.ReadFile(schemas.MySQL(), file)
+			if err != nil || !strings.Contains(string(text), "CREATE TABLE IF NOT EXISTS "+own.name+" ") {
+				t.Errorf("%s does not make %s (%v)", file, own.name, err)
+			}
+		}
+		slices.Sort(want)
+		got := column[string](t, s.DB, "SHOW TABLES")
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("tables %v, listed %v", got, want)
 		}
 	})
 }

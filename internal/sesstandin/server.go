@@ -86,7 +86,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Mails returns what has been accepted and not dropped or cleared, oldest first.
 func (s *Server) Mails() []Mail {
-	mails, _ := s.store.all()
+	mails, _ := s.store.all() // the channel of the next change
 	return mails
 }
 
