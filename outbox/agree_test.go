@@ -23,7 +23,7 @@ var runes = rapid.OneOf(
 func TestPackageAndTableAgree(t *testing.T) {
 	for _, mode := range []string{"STRICT_ALL_TABLES", ""} {
 		eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-			conn := session(t, s.DB, "SET sql_mode = '"+mode+"'")
+			conn := testdb.Conn(t, s.DB, "SET sql_mode = '"+mode+"'")
 			const insert = "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES (?, ?, '{}')"
 			table := func(id, eventType string) error {
 				tx, err := conn.BeginTx(context.Background(), nil)

@@ -26,7 +26,7 @@ func TestDeleteTakesExactlyItsKeys(t *testing.T) {
 		if rows := r.byID(t); len(rows) != 2 || rows[kept[0]].MessageID == "" || rows[kept[1]].MessageID == "" {
 			t.Errorf("left: %v", rows)
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id >= '~'"); n != Shards {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id >= '~'"); n != Shards {
 			t.Errorf("%d sentinels left", n)
 		}
 		if deleted, err = r.Delete(t.Context(), gone); err != nil || len(deleted.Locked) != 0 {
@@ -69,7 +69,7 @@ func TestDeleteLeavesAReenqueuedRow(t *testing.T) {
 		enqueue(t, s.DB, message("natural"), message("other"))
 		r := newRelay(t, s.DB)
 		old := r.keys(t)
-		exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id = 'natural'")
+		testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id = 'natural'")
 		enqueue(t, s.DB, message("natural"))
 		deleted, err := r.Delete(t.Context(), old)
 		if err != nil || len(deleted.Locked) != 0 {
@@ -98,9 +98,9 @@ func TestDeleteDoesNotWaitForAProducersLock(t *testing.T) {
 			enqueue(t, s.DB, message(id))
 		}
 		r := newRelay(t, s.DB)
-		exec(t, r.conn, "SET innodb_lock_wait_timeout = 1")
+		testdb.Exec(t, r.conn, "SET innodb_lock_wait_timeout = 1")
 		keys := r.keys(t)
-		producer := session(t, s.DB, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION")
+		producer := testdb.Conn(t, s.DB, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION")
 		if _, err := Enqueue(t.Context(), producer, message("natural")); err == nil {
 			t.Fatal("a pending key was accepted again")
 		}
@@ -118,13 +118,13 @@ func TestDeleteDoesNotWaitForAProducersLock(t *testing.T) {
 		if moved, err := r.MoveToFailed(within(t, 900*time.Millisecond), deleted.Locked[0], ReasonNeverStarts, ""); moved || err != nil {
 			t.Errorf("moved=%v, %v", moved, err)
 		}
-		others := session(t, s.DB, "SET innodb_lock_wait_timeout = 1")
+		others := testdb.Conn(t, s.DB, "SET innodb_lock_wait_timeout = 1")
 		for _, id := range append(around[3:], "natura", "natural-", "aaaa", "zzzz") {
 			if _, err := Enqueue(within(t, 900*time.Millisecond), others, message(id)); err != nil {
 				t.Errorf("another producer, %s: %v", id, err)
 			}
 		}
-		exec(t, producer, "ROLLBACK")
+		testdb.Exec(t, producer, "ROLLBACK")
 		if deleted, err = r.Delete(t.Context(), deleted.Locked); err != nil || len(deleted.Locked) != 0 {
 			t.Errorf("after the producer's end: %+v, %v", deleted, err)
 		}
@@ -136,7 +136,7 @@ func TestDeleteDoesNotMeetOpenInserts(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		enqueue(t, s.DB, message("a"), message("b"))
 		r := newRelay(t, s.DB)
-		exec(t, r.conn, "SET innodb_lock_wait_timeout = 1")
+		testdb.Exec(t, r.conn, "SET innodb_lock_wait_timeout = 1")
 		keys := r.keys(t)
 		tx := begin(t, s.DB)
 		var open []Message
@@ -167,7 +167,7 @@ func TestProducersDoNotWaitForADelete(t *testing.T) {
 		}
 		r := newRelay(t, s.DB)
 		keys := r.keys(t)
-		exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id IN (?, ?)", ids[0], ids[4])
+		testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id IN (?, ?)", ids[0], ids[4])
 		tx, err := r.conn.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -176,8 +176,8 @@ func TestProducersDoNotWaitForADelete(t *testing.T) {
 		if err != nil || len(taken) != 3 {
 			t.Fatalf("%v, %v", taken, err)
 		}
-		exec(t, tx, fmt.Sprintf("DELETE o FROM "+keyTable, "outbox_messages"), keysJSON(taken))
-		producer := session(t, s.DB, "SET innodb_lock_wait_timeout = 1")
+		testdb.Exec(t, tx, fmt.Sprintf("DELETE o FROM "+keyTable, "outbox_messages"), keysJSON(taken))
+		producer := testdb.Conn(t, s.DB, "SET innodb_lock_wait_timeout = 1")
 		for _, i := range []int{0, 1, 3, 4, 5, 7} {
 			if _, err := Enqueue(within(t, 900*time.Millisecond), producer, message(ids[i])); err != nil {
 				t.Errorf("%s: %v", ids[i], err)

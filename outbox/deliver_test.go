@@ -31,11 +31,11 @@ var newYork = []string{
 func TestDeliverAtIsExactInAnHourThatComesTwice(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		for _, statement := range newYork {
-			exec(t, s.DB, statement)
+			testdb.Exec(t, s.DB, statement)
 		}
-		conn := session(t, s.DB, "SET time_zone = 'Test/New_York'")
+		conn := testdb.Conn(t, s.DB, "SET time_zone = 'Test/New_York'")
 		local := func(at time.Time) string {
-			return value[string](t, conn, "SELECT DATE_FORMAT(FROM_UNIXTIME(?), '%Y-%m-%d %T')", at.Unix())
+			return testdb.Value[string](t, conn, "SELECT DATE_FORMAT(FROM_UNIXTIME(?), '%Y-%m-%d %T')", at.Unix())
 		}
 		if local(firstHalf) != "2026-11-01 01:30:00" || local(secondHalf) != local(firstHalf) {
 			t.Fatalf("the zone is wrong: %s, %s", local(firstHalf), local(secondHalf))
@@ -65,7 +65,7 @@ func TestDeliverAtLimits(t *testing.T) {
 			time.Date(2026, 3, 29, 1, 30, 0, 5_000, time.UTC),
 		} {
 			for _, zone := range []string{"+00:00", "+13:00", "-12:00"} {
-				conn := session(t, s.DB, "SET time_zone = '"+zone+"'")
+				conn := testdb.Conn(t, s.DB, "SET time_zone = '"+zone+"'")
 				if _, err := Enqueue(t.Context(), conn, Message{EventType: "welcome", Payload: json0, DeliverAt: at}); err != nil {
 					t.Errorf("%s in %s: %v", at, zone, err)
 					continue
@@ -74,7 +74,7 @@ func TestDeliverAtLimits(t *testing.T) {
 				if want := at.UTC().Truncate(time.Microsecond).Format("2006-01-02T15:04:05.000000Z"); rows[0].DeliverAt != want {
 					t.Errorf("in %s: %s, want %s", zone, rows[0].DeliverAt, want)
 				}
-				exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
+				testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
 			}
 		}
 	})
@@ -83,7 +83,7 @@ func TestDeliverAtLimits(t *testing.T) {
 // A delay is measured against the database's clock at the time of the read, and never negative.
 func TestDelay(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		exec(t, s.DB, `INSERT INTO outbox_messages (message_id, event_type, payload, deliver_at) VALUES
+		testdb.Exec(t, s.DB, `INSERT INTO outbox_messages (message_id, event_type, payload, deliver_at) VALUES
  ('hour', 'welcome', '{}', NOW(6) + INTERVAL 1 HOUR), ('past', 'welcome', '{}', NOW(6) - INTERVAL 1 HOUR), ('none', 'welcome', '{}', NULL)`)
 		rows := newRelay(t, s.DB).byID(t)
 		for id, want := range map[string]time.Duration{"hour": time.Hour, "past": 0, "none": 0} {

@@ -65,7 +65,7 @@ func TestDuplicateOfManyIsNamed(t *testing.T) {
 			if n := pending(t, s.DB); n != 1 {
 				t.Errorf("%s: %d messages, want only the one that was there", taken, n)
 			}
-			exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
+			testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
 		}
 		_, err := EnqueueMany(t.Context(), s.DB, []Message{message("x"), message("same"), message("same")})
 		checkDuplicate(t, err, "same")

@@ -40,16 +40,16 @@ func TestEnqueueCommitsAndRollsBackWithTheCaller(t *testing.T) { // scenario 2
 // A *sql.Conn in a transaction of its own is an Execer as well, and so is anything that wraps one.
 func TestEnqueueOnAConn(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB, "START TRANSACTION")
+		conn := testdb.Conn(t, s.DB, "START TRANSACTION")
 		if _, err := Enqueue(t.Context(), conn, message("rolled-back")); err != nil {
 			t.Fatal(err)
 		}
-		exec(t, conn, "ROLLBACK")
-		exec(t, conn, "START TRANSACTION")
+		testdb.Exec(t, conn, "ROLLBACK")
+		testdb.Exec(t, conn, "START TRANSACTION")
 		if _, err := EnqueueMany(t.Context(), conn, []Message{message("a"), message("b")}); err != nil {
 			t.Fatal(err)
 		}
-		exec(t, conn, "COMMIT")
+		testdb.Exec(t, conn, "COMMIT")
 		if n := pending(t, s.DB); n != 2 {
 			t.Errorf("%d messages, want 2", n)
 		}
@@ -104,7 +104,7 @@ func TestEnqueueManyKeepsOrder(t *testing.T) {
 // One call is one statement and one round trip, however many messages it writes: no prepare, no SET, no second INSERT.
 func TestEnqueueIsOneRoundTrip(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB)
+		conn := testdb.Conn(t, s.DB)
 		// commands counts every command of this session but the one that asks.
 		commands := func() (n int) {
 			t.Helper()
@@ -153,13 +153,13 @@ func statusOf(t *testing.T, conn *sql.Conn, variable string) (n int) {
 func TestEnqueueLeavesTheSessionAlone(t *testing.T) {
 	const state = "SELECT CONCAT_WS('|', @@time_zone, @@sql_mode, @@autocommit, @@character_set_client, @@character_set_results)"
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB, "SET time_zone = '+09:00', sql_mode = 'ANSI'")
-		before := value[string](t, conn, state)
+		conn := testdb.Conn(t, s.DB, "SET time_zone = '+09:00', sql_mode = 'ANSI'")
+		before := testdb.Value[string](t, conn, state)
 		_, err := Enqueue(t.Context(), conn, Message{EventType: "welcome", Payload: json0, DeliverAt: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after := value[string](t, conn, state); after != before {
+		if after := testdb.Value[string](t, conn, state); after != before {
 			t.Errorf("the session was %s, became %s", before, after)
 		}
 	})
@@ -169,7 +169,7 @@ func TestEnqueueHonoursTheContext(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := Enqueue(ctx, session(t, s.DB), message("x")); err == nil {
+		if _, err := Enqueue(ctx, testdb.Conn(t, s.DB), message("x")); err == nil {
 			t.Error("no error")
 		}
 	})

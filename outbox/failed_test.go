@@ -61,12 +61,12 @@ func TestMoveToFailedTakesAnyIDAndText(t *testing.T) {
 			if moved, err := r.MoveToFailed(t.Context(), r.keys(t)[0], ReasonNeverStarts, detail); err != nil || !moved {
 				t.Errorf("%.20q: moved=%v, %v", detail, moved, err)
 			}
-			stored := value[string](t, r.conn, "SELECT detail FROM outbox_failed ORDER BY failed_id DESC LIMIT 1")
+			stored := testdb.Value[string](t, r.conn, "SELECT detail FROM outbox_failed ORDER BY failed_id DESC LIMIT 1")
 			if !utf8.ValidString(stored) || utf8.RuneCountInString(stored) > maxDetail {
 				t.Errorf("%.20q: stored %d characters", detail, utf8.RuneCountInString(stored))
 			}
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_failed WHERE message_id = 'same'"); n != len(details) {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_failed WHERE message_id = 'same'"); n != len(details) {
 			t.Errorf("%d failed messages, want %d", n, len(details))
 		}
 		if n := pending(t, s.DB); n != 0 {
@@ -80,22 +80,22 @@ func TestMoveToFailedIsAllOrNothing(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		enqueue(t, s.DB, message("a"))
 		r := newRelay(t, s.DB)
-		exec(t, s.DB, "CREATE TRIGGER refuse_delete BEFORE DELETE ON outbox_messages FOR EACH ROW SIGNAL SQLSTATE '45000'")
+		testdb.Exec(t, s.DB, "CREATE TRIGGER refuse_delete BEFORE DELETE ON outbox_messages FOR EACH ROW SIGNAL SQLSTATE '45000'")
 		if moved, err := r.MoveToFailed(t.Context(), r.keys(t)[0], ReasonNeverStarts, ""); moved || err == nil {
 			t.Errorf("moved=%v, %v", moved, err)
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_failed"); n != 0 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_failed"); n != 0 {
 			t.Error("a copy was left in outbox_failed")
 		}
-		exec(t, s.DB, "DROP TRIGGER refuse_delete")
-		exec(t, s.DB, "CREATE TRIGGER refuse_insert BEFORE INSERT ON outbox_failed FOR EACH ROW SIGNAL SQLSTATE '45000'")
+		testdb.Exec(t, s.DB, "DROP TRIGGER refuse_delete")
+		testdb.Exec(t, s.DB, "CREATE TRIGGER refuse_insert BEFORE INSERT ON outbox_failed FOR EACH ROW SIGNAL SQLSTATE '45000'")
 		if moved, err := r.MoveToFailed(t.Context(), r.keys(t)[0], ReasonNeverStarts, ""); moved || err == nil {
 			t.Errorf("moved=%v, %v", moved, err)
 		}
 		if n := pending(t, s.DB); n != 1 {
 			t.Error("the message is gone")
 		}
-		exec(t, s.DB, "DROP TRIGGER refuse_insert")
+		testdb.Exec(t, s.DB, "DROP TRIGGER refuse_insert")
 		if moved, err := r.MoveToFailed(t.Context(), r.keys(t)[0], ReasonNeverStarts, ""); !moved || err != nil {
 			t.Errorf("the session cannot be used any more: moved=%v, %v", moved, err)
 		}

@@ -32,23 +32,6 @@ func migrateUp(t *testing.T, db *sql.DB) {
 	}
 }
 
-func exec(t *testing.T, db Execer, query string, args ...any) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
-		t.Fatalf("%.200s: %v", query, err)
-	}
-}
-
-// value reads one value.
-func value[T any](t *testing.T, db Queryer, query string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&v); err != nil {
-		t.Fatalf("%.200s: %v", query, err)
-	}
-	return v
-}
-
 // begin opens a transaction that is rolled back at the end of the test, unless the test has ended it.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
@@ -83,24 +66,6 @@ func enqueue(t *testing.T, db *sql.DB, ms ...Message) []string {
 	return ids
 }
 
-// session takes a session out of the pool until the end of the test.
-func session(t *testing.T, db *sql.DB, set ...string) *sql.Conn {
-	t.Helper()
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, statement := range set {
-		exec(t, conn, statement)
-	}
-	return conn
-}
-
 // relay is a session as the relay has it.
 type relay struct {
 	*Reader
@@ -110,7 +75,7 @@ type relay struct {
 
 func newRelay(t *testing.T, db *sql.DB) relay {
 	t.Helper()
-	conn := session(t, db)
+	conn := testdb.Conn(t, db)
 	kind, err := Prepare(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func TestSentinelsAreNeverSeen(t *testing.T) {
 		var keys []Key
 		for shard := range uint8(Shards) {
 			id := fmt.Sprintf("~%02d", shard)
-			created := value[string](t, r.conn, "SELECT created_at FROM outbox_messages WHERE message_id = ?", id)
+			created := testdb.Value[string](t, r.conn, "SELECT created_at FROM outbox_messages WHERE message_id = ?", id)
 			keys = append(keys, Key{Shard: shard, MessageID: id, CreatedAt: created})
 		}
 		if deleted, err := r.Delete(t.Context(), keys); err != nil || len(deleted.Locked) != 0 {
@@ -91,7 +91,7 @@ func TestSentinelsAreNeverSeen(t *testing.T) {
 		if moved, err := r.MoveToFailed(t.Context(), keys[3], ReasonNeverStarts, ""); moved || err != nil {
 			t.Errorf("moved=%v, %v", moved, err)
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages"); n != Shards {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages"); n != Shards {
 			t.Errorf("%d sentinels left", n)
 		}
 		enqueue(t, s.DB, message("}}}}")) // the last ID there can be, almost
@@ -128,12 +128,12 @@ func TestPageSeesCommittedRowsOnly(t *testing.T) {
 		if _, err := Enqueue(t.Context(), tx, message("open")); err != nil {
 			t.Fatal(err)
 		}
-		exec(t, tx, "DELETE FROM outbox_messages WHERE message_id = 'deleted'")
+		testdb.Exec(t, tx, "DELETE FROM outbox_messages WHERE message_id = 'deleted'")
 		if rows := r.byID(t); len(rows) != 2 || rows["open"].MessageID != "" {
 			t.Errorf("during the transaction: %v", rows)
 		}
-		if locks := value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ?",
-			value[int](t, r.conn, "SELECT CONNECTION_ID()")); locks != 0 {
+		if locks := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ?",
+			testdb.Value[int](t, r.conn, "SELECT CONNECTION_ID()")); locks != 0 {
 			t.Error("the reader has an open transaction")
 		}
 		if err := tx.Rollback(); err != nil {
@@ -188,11 +188,11 @@ func TestLargeRows(t *testing.T) {
 			}
 		}
 		gone := rows["over"]
-		exec(t, s.DB, "UPDATE outbox_messages SET created_at = created_at + INTERVAL 1 SECOND WHERE message_id = 'over'")
+		testdb.Exec(t, s.DB, "UPDATE outbox_messages SET created_at = created_at + INTERVAL 1 SECOND WHERE message_id = 'over'")
 		if err := (Table{}).Load(t.Context(), s.DB, &gone); !errors.Is(err, ErrGone) {
 			t.Errorf("enqueued again: %v, want ErrGone", err)
 		}
-		exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id = 'over'")
+		testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id = 'over'")
 		if err := (Table{}).Load(t.Context(), s.DB, &gone); !errors.Is(err, ErrGone) {
 			t.Errorf("deleted: %v, want ErrGone", err)
 		}
@@ -201,7 +201,7 @@ func TestLargeRows(t *testing.T) {
 
 func TestPrepareMakesTheSession(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB, "SET NAMES latin1", "SET time_zone = '+09:00', sql_mode = '', autocommit = 0")
+		conn := testdb.Conn(t, s.DB, "SET NAMES latin1", "SET time_zone = '+09:00', sql_mode = '', autocommit = 0")
 		kind, err := Prepare(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestPrepareMakesTheSession(t *testing.T) {
 			t.Errorf("kind %d, want %d", kind, want)
 		}
 		isolation := map[Kind]string{MySQL: "@@transaction_isolation", MariaDB: "@@tx_isolation"}[kind]
-		got := value[string](t, conn, "SELECT CONCAT_WS('|', @@time_zone, @@sql_mode, @@autocommit + 0, @@character_set_client, "+
+		got := testdb.Value[string](t, conn, "SELECT CONCAT_WS('|', @@time_zone, @@sql_mode, @@autocommit + 0, @@character_set_client, "+
 			"@@character_set_results, "+isolation+")")
 		if want := "+00:00|STRICT_ALL_TABLES|1|utf8mb4|utf8mb4|READ-COMMITTED"; got != want {
 			t.Errorf("session %s, want %s", got, want)
@@ -227,7 +227,7 @@ func TestReadOnlyServerIsSeen(t *testing.T) {
 			enqueue(t, s.DB, message("a"))
 			r := newRelay(t, s.DB)
 			keys := r.keys(t)
-			exec(t, s.DB, "SET GLOBAL read_only = 1")
+			testdb.Exec(t, s.DB, "SET GLOBAL read_only = 1")
 			page, err := r.Page(t.Context(), []Position{{Shard: keys[0].Shard, Limit: 1}})
 			if err != nil || !page.Server.ReadOnly || len(page.Rows) != 1 {
 				t.Errorf("page %+v, %v", page, err)
@@ -243,7 +243,7 @@ func TestReadOnlyServerIsSeen(t *testing.T) {
 			if err != nil || state != page.Server || state != deleted.Server {
 				t.Errorf("state %+v, page %+v, delete %+v: %v", state, page.Server, deleted.Server, err)
 			}
-			exec(t, s.DB, "SET GLOBAL read_only = 0")
+			testdb.Exec(t, s.DB, "SET GLOBAL read_only = 0")
 			if deleted, err = r.Delete(t.Context(), keys); err != nil || deleted.Server.ReadOnly || pending(t, s.DB) != 0 {
 				t.Errorf("delete on a writable server %+v, %v", deleted, err)
 			}

@@ -30,7 +30,7 @@ func TestPayloadIsKeptByteForByte(t *testing.T) {
 		for name, set := range map[string]string{
 			"default": "SET @unused = 1", "ANSI": "SET sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "latin1": "SET NAMES latin1",
 		} {
-			conn := session(t, s.DB, set)
+			conn := testdb.Conn(t, s.DB, set)
 			for what, payload := range payloads {
 				t.Run(name+"/"+what, func(t *testing.T) {
 					for _, p := range []any{[]byte(payload), json.RawMessage(payload)} {
@@ -38,7 +38,7 @@ func TestPayloadIsKeptByteForByte(t *testing.T) {
 							t.Fatal(err)
 						}
 						checkPayload(t, relay, payload)
-						exec(t, conn, "DELETE FROM outbox_messages WHERE message_id < '~'")
+						testdb.Exec(t, conn, "DELETE FROM outbox_messages WHERE message_id < '~'")
 					}
 				})
 			}

@@ -29,9 +29,9 @@ func TestDeletePlanIsPointLookUps(t *testing.T) {
 				enqueue(t, s.DB, ms...)
 			}
 			if size == truncated {
-				exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
+				testdb.Exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
 			}
-			exec(t, s.DB, "ANALYZE TABLE outbox_messages")
+			testdb.Exec(t, s.DB, "ANALYZE TABLE outbox_messages")
 			keys := append(r.keys(t), Key{Shard: 1, MessageID: "absent", CreatedAt: "2026-01-01 00:00:00.000000"})
 			for name, query := range map[string]string{
 				"find":   "SELECT o.shard, o.message_id, o.created_at FROM " + keyTable,

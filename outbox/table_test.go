@@ -12,11 +12,11 @@ func TestTableInAnotherDatabase(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, app *testdb.Schema) {
 		own := testdb.NewSchema(t, app.Flavour)
 		migrateUp(t, own.DB)
-		exec(t, app.DB, "CREATE TABLE companies (name VARCHAR(20) PRIMARY KEY) ENGINE=InnoDB")
+		testdb.Exec(t, app.DB, "CREATE TABLE companies (name VARCHAR(20) PRIMARY KEY) ENGINE=InnoDB")
 		table := Table{Database: own.Name}
 		for _, end := range []string{"rollback", "commit"} {
 			tx := begin(t, app.DB)
-			exec(t, tx, "INSERT INTO companies VALUES ('one')")
+			testdb.Exec(t, tx, "INSERT INTO companies VALUES ('one')")
 			if _, err := table.Enqueue(t.Context(), tx, message("one")); err != nil {
 				t.Fatal(err)
 			}
@@ -24,7 +24,7 @@ func TestTableInAnotherDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := strings.Count(end, "commit")
-			if n := value[int](t, app.DB, "SELECT COUNT(*) FROM companies"); n != want {
+			if n := testdb.Value[int](t, app.DB, "SELECT COUNT(*) FROM companies"); n != want {
 				t.Errorf("after the %s: %d companies", end, n)
 			}
 			if n := pending(t, own.DB); n != want {
@@ -43,7 +43,7 @@ func TestTableInAnotherDatabase(t *testing.T) {
 // readFromElsewhere is the relay's work on a table of another database.
 func readFromElsewhere(t *testing.T, app *testdb.Schema, table Table) {
 	t.Helper()
-	conn := session(t, app.DB)
+	conn := testdb.Conn(t, app.DB)
 	kind, err := Prepare(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)

@@ -21,14 +21,14 @@ func TestRowPayloadIsKeptOnALatin1Server(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			server := testdb.OwnServer(t, f, "--character-set-server=latin1", "--collation-server=latin1_swedish_ci")
 			s := testdb.NewSchemaOn(t, server)
-			client := open(t, s.DSN+"?charset=latin1")
-			if got := value[string](t, client, "SELECT @@character_set_client"); got != "latin1" {
+			client := testdb.Open(t, s.DSN+"?charset=latin1")
+			if got := testdb.Value[string](t, client, "SELECT @@character_set_client"); got != "latin1" {
 				t.Fatalf("the connection's character set is %s", got)
 			}
 			up(t, client)
 			enqueueEdges(t, client, "from-latin1")
 			enqueueEdges(t, s.DB, "from-utf8mb4")
-			exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES ('plain', 'welcome', ?)", edges)
+			testdb.Exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES ('plain', 'welcome', ?)", edges)
 			for _, dsn := range []string{s.DSN, s.DSN + "?charset=latin1"} {
 				db, err := mysqldb.Open(mysqldb.Config{DSN: dsn})
 				if err != nil {
@@ -72,7 +72,7 @@ func enqueueEdges(t *testing.T, db *sql.DB, id string) {
 
 func readEdges(t *testing.T, db *sql.DB) {
 	t.Helper()
-	conn := session(t, db)
+	conn := testdb.Conn(t, db)
 	kind, err := outbox.Prepare(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)

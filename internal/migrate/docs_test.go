@@ -29,11 +29,11 @@ func sqlOf(t *testing.T, page string) []string {
 func TestProducingPage(t *testing.T) {
 	blocks := sqlOf(t, "producing.md")
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		client := open(t, s.DSN+"?multiStatements=true")
+		client := testdb.Open(t, s.DSN+"?multiStatements=true")
 		for _, block := range blocks {
-			exec(t, client, block)
+			testdb.Exec(t, client, block)
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != len(blocks) {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != len(blocks) {
 			t.Errorf("%d messages of %d statements", n, len(blocks))
 		}
 	})
@@ -80,19 +80,19 @@ func TestMovingPage(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, app *testdb.Schema) {
 		own := testdb.NewSchema(t, app.Flavour)
 		names := strings.NewReplacer(" app.", " "+app.Name+".", " oncepost.", " "+own.Name+".")
-		client := open(t, app.DSN+"?multiStatements=true")
+		client := testdb.Open(t, app.DSN+"?multiStatements=true")
 		for _, block := range blocks {
 			if strings.HasPrefix(block, "CREATE DATABASE") {
 				up(t, own.DB)
 				continue
 			}
-			exec(t, client, names.Replace(block))
+			testdb.Exec(t, client, names.Replace(block))
 		}
-		got := column[string](t, own.DB, "SELECT CONCAT(message_id, ' ', event_type) FROM outbox_messages WHERE message_id < '~'")
+		got := testdb.Column[string](t, own.DB, "SELECT CONCAT(message_id, ' ', event_type) FROM outbox_messages WHERE message_id < '~'")
 		if !slices.Equal(got, []string{"old:2 welcome"}) {
 			t.Errorf("moved %v", got)
 		}
-		left := column[string](t, app.DB, "SELECT status FROM old_outbox_messages ORDER BY id")
+		left := testdb.Column[string](t, app.DB, "SELECT status FROM old_outbox_messages ORDER BY id")
 		if !slices.Equal(left, []string{"SENT", "MOVED", "PROCESSING"}) {
 			t.Errorf("left %v", left)
 		}

@@ -158,14 +158,14 @@ func tryGrants(t *testing.T, s *testdb.Schema, account string, grants []grant) e
 	fresh := testdb.NewSchema(t, s.Flavour)
 	if account != "migrate" {
 		up(t, fresh.DB)
-		exec(t, fresh.DB, "TRUNCATE TABLE outbox_messages")
+		testdb.Exec(t, fresh.DB, "TRUNCATE TABLE outbox_messages")
 		for range 3 {
-			exec(t, fresh.DB, plainInsert)
+			testdb.Exec(t, fresh.DB, plainInsert)
 		}
 	}
 	var list []string
 	for _, g := range grants {
 		list = append(list, g.String())
 	}
-	return work[account](t.Context(), open(t, fresh.User(list...)))
+	return work[account](t.Context(), testdb.Open(t, fresh.User(list...)))
 }

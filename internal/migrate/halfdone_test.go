@@ -22,10 +22,10 @@ func complete(t *testing.T, s *testdb.Schema) {
 	if got, want := definitions(t, s), definitions(t, undisturbed); !maps.Equal(got, want) {
 		t.Errorf("tables\n%v\nwant\n%v", got, want)
 	}
-	if n := value[int](t, s.DB, sentinels); n != outbox.Shards {
+	if n := testdb.Value[int](t, s.DB, sentinels); n != outbox.Shards {
 		t.Errorf("%d sentinels", n)
 	}
-	exec(t, s.DB, plainInsert)
+	testdb.Exec(t, s.DB, plainInsert)
 	if again := up(t, s.DB); len(again) != 0 {
 		t.Errorf("a further Up applied %v", again)
 	}
@@ -40,23 +40,23 @@ func TestUpCompletesWhatIsHalfDone(t *testing.T) {
 	}
 	states := []state{
 		{"the version table without any row", func(t *testing.T, db *sql.DB) {
-			exec(t, db, versionTable())
+			testdb.Exec(t, db, versionTable())
 		}},
 		{"the first table without a version table", func(t *testing.T, db *sql.DB) {
-			exec(t, db, readMigration(t, files()[0]))
+			testdb.Exec(t, db, readMigration(t, files()[0]))
 		}},
 		{"the first table and the version table without any row", func(t *testing.T, db *sql.DB) {
-			exec(t, db, versionTable())
-			exec(t, db, readMigration(t, files()[0]))
+			testdb.Exec(t, db, versionTable())
+			testdb.Exec(t, db, readMigration(t, files()[0]))
 		}},
 		{"half of the sentinels", func(t *testing.T, db *sql.DB) {
 			recorded(t, db, 1)
-			exec(t, db, readMigration(t, files()[1]))
-			exec(t, db, "DELETE FROM outbox_messages WHERE shard % 2 = 0")
+			testdb.Exec(t, db, readMigration(t, files()[1]))
+			testdb.Exec(t, db, "DELETE FROM outbox_messages WHERE shard % 2 = 0")
 		}},
 		{"a version recorded twice", func(t *testing.T, db *sql.DB) { // by a statement that outlived its process
 			recorded(t, db, 2)
-			exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (2, TRUE)")
+			testdb.Exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (2, TRUE)")
 		}},
 	}
 	for done := range files() {
@@ -64,7 +64,7 @@ func TestUpCompletesWhatIsHalfDone(t *testing.T) {
 			state{fmt.Sprintf("%d recorded", done), func(t *testing.T, db *sql.DB) { recorded(t, db, done) }},
 			state{fmt.Sprintf("%d recorded, the next applied", done), func(t *testing.T, db *sql.DB) {
 				recorded(t, db, done)
-				exec(t, db, readMigration(t, files()[done]))
+				testdb.Exec(t, db, readMigration(t, files()[done]))
 			}})
 	}
 	for _, state := range states {
@@ -87,10 +87,10 @@ func versionTable() string {
 // recorded applies and records the first n migrations.
 func recorded(t *testing.T, db *sql.DB, n int) {
 	t.Helper()
-	exec(t, db, versionTable())
-	exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (0, TRUE)")
+	testdb.Exec(t, db, versionTable())
+	testdb.Exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (0, TRUE)")
 	for _, file := range files()[:n] {
-		exec(t, db, readMigration(t, file))
-		exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (?, TRUE)", number(file))
+		testdb.Exec(t, db, readMigration(t, file))
+		testdb.Exec(t, db, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (?, TRUE)", number(file))
 	}
 }

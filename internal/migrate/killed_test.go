@@ -92,7 +92,7 @@ func TestTenProcessesMigrateAtOnce(t *testing.T) {
 			}
 		}
 		// Each migration was applied by one of them.
-		if n, want := value[int](t, s.DB, "SELECT COUNT(*) FROM "+VersionTable), len(files())+1; n != want {
+		if n, want := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM "+VersionTable), len(files())+1; n != want {
 			t.Errorf("%d records of versions, want %d", n, want)
 		}
 		complete(t, s)
@@ -111,10 +111,10 @@ func ended(p *process) bool {
 
 func locked(t *testing.T, s *testdb.Schema) bool {
 	t.Helper()
-	return value[bool](t, s.DB, "SELECT IS_USED_LOCK(?) IS NOT NULL", locks.Name(s.Name, "migrate"))
+	return testdb.Value[bool](t, s.DB, "SELECT IS_USED_LOCK(?) IS NOT NULL", locks.Name(s.Name, "migrate"))
 }
 
 func hasTable(t *testing.T, db *sql.DB, name string) bool {
 	t.Helper()
-	return value[bool](t, db, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
+	return testdb.Value[bool](t, db, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
 }

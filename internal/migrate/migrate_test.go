@@ -23,11 +23,11 @@ func TestUpAppliesOnce(t *testing.T) {
 		if len(applied) != len(files()) {
 			t.Errorf("applied %d of %d", len(applied), len(files()))
 		}
-		exec(t, s.DB, plainInsert)
+		testdb.Exec(t, s.DB, plainInsert)
 		if again := up(t, s.DB); len(again) != 0 {
 			t.Errorf("a second Up applied %v", again)
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 1 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 1 {
 			t.Errorf("%d messages after a second Up", n)
 		}
 	})
@@ -60,7 +60,7 @@ func TestCheckAndList(t *testing.T) {
 		check(0)
 		for have := Latest() - 1; have > 0; have-- {
 			up(t, s.DB)
-			exec(t, s.DB, "DELETE FROM "+VersionTable+" WHERE version_id > ?", have)
+			testdb.Exec(t, s.DB, "DELETE FROM "+VersionTable+" WHERE version_id > ?", have)
 			check(have)
 		}
 		up(t, s.DB)
@@ -69,7 +69,7 @@ func TestCheckAndList(t *testing.T) {
 		}
 		list(t, s.DB, Latest())
 		// A later version's tables are good enough for this program: the others of a rolling upgrade have migrated.
-		exec(t, s.DB, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (?, TRUE)", Latest()+1)
+		testdb.Exec(t, s.DB, "INSERT INTO "+VersionTable+" (version_id, is_applied) VALUES (?, TRUE)", Latest()+1)
 		if err := Check(t.Context(), s.DB); err != nil {
 			t.Errorf("Check of later tables: %v", err)
 		}
@@ -97,7 +97,7 @@ func list(t *testing.T, db *sql.DB, have int64) {
 
 // That the server cannot be asked must not look like tables that are missing.
 func TestCheckOfAnUnreachableServer(t *testing.T) {
-	db := open(t, "root@tcp(127.0.0.1:1)/app")
+	db := testdb.Open(t, "root@tcp(127.0.0.1:1)/app")
 	err := Check(t.Context(), db)
 	var v *VersionError
 	if err == nil || errors.As(err, &v) {
@@ -119,8 +119,8 @@ func TestForeignTableIsLeftAlone(t *testing.T) {
 
 func testForeign(t *testing.T, table string) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		exec(t, s.DB, "CREATE TABLE "+table+" (id INT PRIMARY KEY, body TEXT)")
-		exec(t, s.DB, "INSERT INTO "+table+" VALUES (7, 'theirs')")
+		testdb.Exec(t, s.DB, "CREATE TABLE "+table+" (id INT PRIMARY KEY, body TEXT)")
+		testdb.Exec(t, s.DB, "INSERT INTO "+table+" VALUES (7, 'theirs')")
 		_, err := Up(t.Context(), s.DB)
 		var foreign *ForeignTableError
 		if !errors.As(err, &foreign) {
@@ -134,14 +134,14 @@ func testForeign(t *testing.T, table string) {
 				t.Errorf("the explanation lacks %q: %v", part, err)
 			}
 		}
-		if got := value[string](t, s.DB, "SELECT body FROM "+table+" WHERE id = 7"); got != "theirs" {
+		if got := testdb.Value[string](t, s.DB, "SELECT body FROM "+table+" WHERE id = 7"); got != "theirs" {
 			t.Errorf("their row became %q", got)
 		}
-		if got := column[string](t, s.DB, "SHOW TABLES"); !slices.Equal(got, []string{table}) {
+		if got := testdb.Column[string](t, s.DB, "SHOW TABLES"); !slices.Equal(got, []string{table}) {
 			t.Errorf("tables %v, want only theirs", got)
 		}
 		// The advice works.
-		exec(t, s.DB, "RENAME TABLE "+table+" TO old_"+table)
+		testdb.Exec(t, s.DB, "RENAME TABLE "+table+" TO old_"+table)
 		up(t, s.DB)
 		if err := Check(t.Context(), s.DB); err != nil {
 			t.Error(err)
@@ -167,7 +167,7 @@ func TestOwnTablesAreTheMigrations(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		got := column[string](t, s.DB, "SHOW TABLES")
+		got := testdb.Column[string](t, s.DB, "SHOW TABLES")
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("tables %v, listed %v", got, want)

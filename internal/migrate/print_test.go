@@ -16,7 +16,7 @@ var autoIncrement = regexp.MustCompile(` AUTO_INCREMENT=[0-9]+`)
 func definitions(t *testing.T, s *testdb.Schema) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, table := range column[string](t, s.DB, "SHOW TABLES") {
+	for _, table := range testdb.Column[string](t, s.DB, "SHOW TABLES") {
 		var name, definition string
 		if err := s.DB.QueryRowContext(t.Context(), "SHOW CREATE TABLE "+table).Scan(&name, &definition); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestPrintedSQLIsAsGoodAsUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 		byUp := testdb.NewSchema(t, s.Flavour)
 		up(t, byUp.DB)
-		exec(t, open(t, s.DSN+"?multiStatements=true"), printed(t))
+		testdb.Exec(t, testdb.Open(t, s.DSN+"?multiStatements=true"), printed(t))
 		if err := Check(t.Context(), s.DB); err != nil {
 			t.Errorf("Check: %v", err)
 		}
@@ -44,10 +44,10 @@ func TestPrintedSQLIsAsGoodAsUp(t *testing.T) {
 			t.Errorf("tables\n%v\nwant\n%v", got, want)
 		}
 		const record = "SELECT CONCAT(version_id, ' ', is_applied) FROM " + VersionTable + " ORDER BY id"
-		if got, want := column[string](t, s.DB, record), column[string](t, byUp.DB, record); strings.Join(got, ",") != strings.Join(want, ",") {
+		if got, want := testdb.Column[string](t, s.DB, record), testdb.Column[string](t, byUp.DB, record); strings.Join(got, ",") != strings.Join(want, ",") {
 			t.Errorf("record %v, want %v", got, want)
 		}
-		exec(t, s.DB, plainInsert)
+		testdb.Exec(t, s.DB, plainInsert)
 	})
 }
 

@@ -111,7 +111,7 @@ func TestRowRefusedWithAName(t *testing.T) { // scenarios 11, 16, 35
 	}
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		for _, mode := range modes {
-			conn := session(t, s.DB, mode.set)
+			conn := testdb.Conn(t, s.DB, mode.set)
 			for _, row := range badRows {
 				t.Run(mode.name+"/"+row.name, func(t *testing.T) {
 					want := row.constraint
@@ -125,7 +125,7 @@ func TestRowRefusedWithAName(t *testing.T) { // scenarios 11, 16, 35
 				})
 			}
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 0 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 0 {
 			t.Errorf("%d bad rows are in the table", n)
 		}
 	})
@@ -134,7 +134,7 @@ func TestRowRefusedWithAName(t *testing.T) { // scenarios 11, 16, 35
 // Without a strict mode a NULL in a statement of several rows becomes the type's zero, which no CHECK lets pass.
 func TestRowNullIsRefused(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB, "SET sql_mode = ''")
+		conn := testdb.Conn(t, s.DB, "SET sql_mode = ''")
 		for column, constraint := range map[string]string{
 			"message_id": badID, "event_type": badType, "payload": badJSON, "priority": badPriority,
 		} {
@@ -152,7 +152,7 @@ func TestRowNullIsRefused(t *testing.T) {
 				}
 			}
 		}
-		if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 0 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id < '~'"); n != 0 {
 			t.Errorf("%d rows are in the table", n)
 		}
 	})
@@ -177,7 +177,7 @@ func TestRowInsertIgnoreLetsNothingBadIn(t *testing.T) {
 				t.Logf("%s: %v", row.name, err)
 			}
 		}
-		got := column[string](t, s.DB, "SELECT CONCAT(message_id, ' ', event_type) FROM outbox_messages WHERE message_id < '~'")
+		got := testdb.Column[string](t, s.DB, "SELECT CONCAT(message_id, ' ', event_type) FROM outbox_messages WHERE message_id < '~'")
 		if len(got) != 0 {
 			t.Errorf("bad rows are in the table: %q", got)
 		}
@@ -203,12 +203,12 @@ func TestRowLimitsAreInclusive(t *testing.T) { // scenario 11
 			{"the right shard", "shard", "CRC32('fixed') MOD 16", "", ""},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				exec(t, s.DB, row.insert("INSERT"))
+				testdb.Exec(t, s.DB, row.insert("INSERT"))
 				kept := "SELECT " + row.column + " = " + row.value + " FROM outbox_messages WHERE message_id < '~'"
-				if !value[bool](t, s.DB, kept) {
+				if !testdb.Value[bool](t, s.DB, kept) {
 					t.Error("the value was changed")
 				}
-				exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
+				testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id < '~'")
 			})
 		}
 	})

@@ -20,7 +20,7 @@ var uuidV7 = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-
 
 func TestRowPlainInsertIsEnough(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		exec(t, s.DB, plainInsert)
+		testdb.Exec(t, s.DB, plainInsert)
 		var id, eventType, payload string
 		var headers, deliverAt sql.NullString
 		var priority, shard, age int
@@ -48,15 +48,15 @@ func TestRowPlainInsertIsEnough(t *testing.T) {
 // The first 48 bits of a default ID are the database's milliseconds, so that IDs sort by time.
 func TestRowDefaultIDsAreTimeOrdered(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		conn := session(t, s.DB)
+		conn := testdb.Conn(t, s.DB)
 		var want []int64
 		for _, at := range []float64{1, 65.535, 65.536, 1_700_000_000.999, 1_700_000_001, 1_793_000_000.123, 2_147_483_646.5} {
 			want = append(want, int64(math.Round(at*1000)))
-			exec(t, conn, "SET timestamp = "+strconv.FormatFloat(at, 'f', 3, 64))
-			exec(t, conn, plainInsert)
+			testdb.Exec(t, conn, "SET timestamp = "+strconv.FormatFloat(at, 'f', 3, 64))
+			testdb.Exec(t, conn, plainInsert)
 		}
 		var got []int64
-		for _, id := range column[string](t, conn, "SELECT message_id FROM outbox_messages WHERE message_id < '~' ORDER BY message_id") {
+		for _, id := range testdb.Column[string](t, conn, "SELECT message_id FROM outbox_messages WHERE message_id < '~' ORDER BY message_id") {
 			if !uuidV7.MatchString(id) {
 				t.Errorf("ID %q is not a UUID version 7", id)
 			}
@@ -75,12 +75,12 @@ func TestRowDefaultIDsAreTimeOrdered(t *testing.T) {
 // Rows of one statement get IDs of their own although they share its time.
 func TestRowDefaultIDsDiffer(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		exec(t, s.DB, "INSERT INTO outbox_messages (event_type, payload) VALUES "+
+		testdb.Exec(t, s.DB, "INSERT INTO outbox_messages (event_type, payload) VALUES "+
 			strings.Repeat("('welcome', '{}'),", 999)+"('welcome', '{}')")
-		if n := value[int](t, s.DB, "SELECT COUNT(DISTINCT message_id) FROM outbox_messages WHERE message_id < '~'"); n != 1000 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(DISTINCT message_id) FROM outbox_messages WHERE message_id < '~'"); n != 1000 {
 			t.Errorf("%d different IDs of 1000", n)
 		}
-		variants := column[string](t, s.DB,
+		variants := testdb.Column[string](t, s.DB,
 			"SELECT DISTINCT SUBSTR(message_id, 20, 1) AS v FROM outbox_messages WHERE message_id < '~' ORDER BY v")
 		if !slices.Equal(variants, []string{"8", "9", "a", "b"}) {
 			t.Errorf("variant digits %v", variants)
@@ -93,13 +93,13 @@ func TestRowShardFollowsIDAndPriority(t *testing.T) {
 		for priority := 1; priority <= 5; priority++ {
 			for i := range 40 {
 				id := "payment_failed:sub_" + strconv.Itoa(i) + ":" + strconv.Itoa(priority)
-				exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload, priority) VALUES (?, 'welcome', '{}', ?)",
+				testdb.Exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload, priority) VALUES (?, 'welcome', '{}', ?)",
 					id, priority)
 				want := int(crc32.ChecksumIEEE([]byte(id)) % 16)
 				if priority <= 2 {
 					want += 16
 				}
-				if got := value[int](t, s.DB, "SELECT shard FROM outbox_messages WHERE message_id = ?", id); got != want {
+				if got := testdb.Value[int](t, s.DB, "SELECT shard FROM outbox_messages WHERE message_id = ?", id); got != want {
 					t.Errorf("%s with priority %d: shard %d, want %d", id, priority, got, want)
 				}
 			}
@@ -110,10 +110,10 @@ func TestRowShardFollowsIDAndPriority(t *testing.T) {
 func TestRowIDsAreCaseSensitive(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		for _, id := range []string{"sub_a", "sub_A"} {
-			exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES (?, 'welcome', '{}')", id)
+			testdb.Exec(t, s.DB, "INSERT INTO outbox_messages (message_id, event_type, payload) VALUES (?, 'welcome', '{}')", id)
 		}
 		for _, id := range []string{"sub_a", "sub_A"} {
-			if n := value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id = ?", id); n != 1 {
+			if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id = ?", id); n != 1 {
 				t.Errorf("%s: %d rows", id, n)
 			}
 		}
@@ -123,7 +123,7 @@ func TestRowIDsAreCaseSensitive(t *testing.T) {
 // A second index costs every producer, and lets a plan leave the primary key.
 func TestRowTableHasOneIndex(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		got := column[string](t, s.DB, `SELECT CONCAT(INDEX_NAME, ':', COLUMN_NAME) FROM information_schema.STATISTICS
+		got := testdb.Column[string](t, s.DB, `SELECT CONCAT(INDEX_NAME, ':', COLUMN_NAME) FROM information_schema.STATISTICS
  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'outbox_messages' ORDER BY INDEX_NAME, SEQ_IN_INDEX`)
 		if want := []string{"PRIMARY:shard", "PRIMARY:message_id"}; !slices.Equal(got, want) {
 			t.Errorf("index columns %v, want %v", got, want)
@@ -141,13 +141,13 @@ func TestRowDeliverAtKeepsTheInstant(t *testing.T) {
 			"-05:00": "2026-11-01 00:30:00.123456",
 			"+05:45": "2026-11-01 11:15:00.123456",
 		} {
-			writer := session(t, s.DB, "SET time_zone = '"+zone+"'")
-			exec(t, writer, "INSERT INTO outbox_messages (message_id, event_type, payload, deliver_at) VALUES (?, 'welcome', '{}', ?)",
+			writer := testdb.Conn(t, s.DB, "SET time_zone = '"+zone+"'")
+			testdb.Exec(t, writer, "INSERT INTO outbox_messages (message_id, event_type, payload, deliver_at) VALUES (?, 'welcome', '{}', ?)",
 				zone, local)
 		}
 		for _, zone := range []string{"+00:00", "-11:00"} {
-			reader := session(t, s.DB, "SET time_zone = '"+zone+"'")
-			for _, at := range column[string](t, reader, "SELECT UNIX_TIMESTAMP(deliver_at) FROM outbox_messages WHERE message_id < '~'") {
+			reader := testdb.Conn(t, s.DB, "SET time_zone = '"+zone+"'")
+			for _, at := range testdb.Column[string](t, reader, "SELECT UNIX_TIMESTAMP(deliver_at) FROM outbox_messages WHERE message_id < '~'") {
 				if want := strconv.FormatInt(instant.Unix(), 10) + ".123456"; at != want {
 					t.Errorf("read in %s: %s, want %s", zone, at, want)
 				}

@@ -12,24 +12,24 @@ const sentinels = "SELECT COUNT(*) FROM outbox_messages WHERE message_id = CONCA
 
 func TestSentinels(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		if n := value[int](t, s.DB, sentinels); n != outbox.Shards {
+		if n := testdb.Value[int](t, s.DB, sentinels); n != outbox.Shards {
 			t.Fatalf("%d sentinels after migrating, want %d", n, outbox.Shards)
 		}
-		conn := session(t, s.DB)
+		conn := testdb.Conn(t, s.DB)
 		restore := func(want int64) {
 			t.Helper()
 			missing, err := outbox.Table{}.RestoreSentinels(t.Context(), conn)
 			if err != nil || missing != want {
 				t.Errorf("restored %d, %v; want %d", missing, err, want)
 			}
-			if n := value[int](t, s.DB, sentinels); n != outbox.Shards {
+			if n := testdb.Value[int](t, s.DB, sentinels); n != outbox.Shards {
 				t.Errorf("%d sentinels, want %d", n, outbox.Shards)
 			}
 		}
 		restore(0)
-		exec(t, s.DB, "DELETE FROM outbox_messages WHERE shard IN (0, 31)")
+		testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE shard IN (0, 31)")
 		restore(2)
-		exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
+		testdb.Exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
 		restore(outbox.Shards)
 		// A producer's own '~' row cannot take the place of one, nor stand beside it.
 		_, err := s.DB.ExecContext(t.Context(),

@@ -19,21 +19,8 @@ func openDB(t *testing.T, c Config) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testdb.CloseAtEnd(t, db)
 	return db
-}
-
-func value[T any](t *testing.T, db *sql.DB, query string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return v
 }
 
 // hostile sets everything that Open must override.
@@ -47,15 +34,15 @@ func TestSettingsAreForcedOnTheSession(t *testing.T) {
 		plain := openDB(t, Config{DSN: s.DSN})
 		const settings = "SELECT CONCAT_WS('|', @@time_zone, @@autocommit + 0, @@character_set_client, @@character_set_results)"
 		for _, pool := range []*sql.DB{db, plain} {
-			if got, want := value[string](t, pool, settings), "+00:00|1|utf8mb4|utf8mb4"; got != want {
+			if got, want := testdb.Value[string](t, pool, settings), "+00:00|1|utf8mb4|utf8mb4"; got != want {
 				t.Errorf("session %s, want %s", got, want)
 			}
 		}
-		if got, want := value[string](t, db, "SELECT @@sql_mode"), value[string](t, plain, "SELECT @@sql_mode"); got != want {
+		if got, want := testdb.Value[string](t, db, "SELECT @@sql_mode"), testdb.Value[string](t, plain, "SELECT @@sql_mode"); got != want {
 			t.Errorf("sql_mode %q, want the server's %q", got, want)
 		}
 		// parseTime=false: a time comes as the server's own text.
-		if got := value[string](t, db, "SELECT CAST('2026-11-01 05:30:00.123456' AS DATETIME(6))"); got != "2026-11-01 05:30:00.123456" {
+		if got := testdb.Value[string](t, db, "SELECT CAST('2026-11-01 05:30:00.123456' AS DATETIME(6))"); got != "2026-11-01 05:30:00.123456" {
 			t.Errorf("a time came as %q", got)
 		}
 		if _, err := db.ExecContext(t.Context(), "DO 1; DO 2"); err == nil {

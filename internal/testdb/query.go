@@ -1,0 +1,105 @@
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"testing"
+	"time"
+)
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Exec runs a statement that must succeed.
+func Exec(t testing.TB, db execer, query string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+}
+
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Value reads one value.
+func Value[T any](t testing.TB, db queryer, query string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&v); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+	return v
+}
+
+// Column reads the values of one column.
+func Column[T any](t testing.TB, db queryer, query string, args ...any) []T {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Conn takes a session out of the pool until the end of the test, and runs statements on it first.
+func Conn(t testing.TB, db *sql.DB, set ...string) *sql.Conn {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	CloseAtEnd(t, conn)
+	for _, statement := range set {
+		Exec(t, conn, statement)
+	}
+	return conn
+}
+
+// Open makes a pool that is closed at the end of the test.
+func Open(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	CloseAtEnd(t, db)
+	return db
+}
+
+// CloseAtEnd closes c at the end of the test. That must succeed.
+func CloseAtEnd(t testing.TB, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Eventually polls until ok, for what cannot signal; at most 40 s.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(40 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 40 s: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
