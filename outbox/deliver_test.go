@@ -102,3 +102,12 @@ func TestDelay(t *testing.T) {
 		}
 	})
 }
+
+// A Row that a test or a Starter makes by hand was read at no time.
+func TestARowThatWasNotRead(t *testing.T) {
+	now := time.Now()
+	row := Row{DeliverAt: "2030-01-01T00:00:00Z", DeliverIn: time.Minute}
+	if row.Now(now) != now || row.Delay(now) != time.Minute {
+		t.Errorf("now %s, delay %s", row.Now(now), row.Delay(now))
+	}
+}

@@ -33,7 +33,8 @@ type Row struct {
 	// DeliverIn is DeliverAt minus the database's clock at the time of reading; zero or less: at once.
 	DeliverIn time.Duration
 	Priority  int
-	// Read is when the page with the row was read. Nil only in a Row that was not read.
+	// Read is when the page with the row was read. Nil in a Row that was not read; the process's clock then stands for the
+	// database's.
 	Read *Reading
 }
 
@@ -41,13 +42,21 @@ type Row struct {
 type Reading struct{ At, DB time.Time }
 
 // Now is the database's time at the instant now of this process.
-func (r *Row) Now(now time.Time) time.Time { return r.Read.DB.Add(now.Sub(r.Read.At)) }
+func (r *Row) Now(now time.Time) time.Time {
+	if r.Read == nil {
+		return now
+	}
+	return r.Read.DB.Add(now.Sub(r.Read.At))
+}
 
 // Delay is how long from now the message must wait: by the database's clock, whatever the host's clock says. It is never
 // negative.
 func (r *Row) Delay(now time.Time) time.Duration {
-	if r.DeliverAt == "" {
+	switch {
+	case r.DeliverAt == "":
 		return 0
+	case r.Read == nil:
+		return max(0, r.DeliverIn)
 	}
 	return max(0, r.DeliverIn-now.Sub(r.Read.At))
 }
