@@ -69,8 +69,12 @@ type SendResult struct {
 }
 
 // Send checks payload against the schema of its event type, renders the mail and sends it. Nothing half-rendered goes out.
+// Where payload is FromHistory, the workflow's own is read.
 func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.RawValue) (SendResult, error) {
-	raw := payload.Payload().GetData()
+	raw, err := bytesOf(ctx, payload)
+	if err != nil {
+		return SendResult{}, err
+	}
 	data, err := a.Payloads.Decode(in.EventType, raw)
 	if err != nil {
 		return SendResult{}, never(TypeInvalidPayload, err)

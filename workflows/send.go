@@ -106,10 +106,13 @@ func setState(ctx workflow.Context, state string) error {
 }
 
 // sendAll sends one mail to each recipient, all at once, and waits for every one: a failing one neither repeats nor blocks
-// the others. It fails where any has failed for good.
+// the others. It fails where any has failed for good. A large payload is not repeated in each send.
 func sendAll(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, to []activities.Address) (Result, error) {
 	if len(to) == 0 { // nothing would be sent, nothing checked, and the message be lost as a success
 		return Result{}, invalid("the payload names no recipient")
+	}
+	if len(payload.Payload().GetData()) > activities.MaxInline {
+		payload = activities.FromHistory()
 	}
 	var a *activities.Activities
 	sends := make([]workflow.Future, len(to))

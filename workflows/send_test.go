@@ -159,6 +159,26 @@ func TestPaymentFailedMailsEachAdminOnce(t *testing.T) {
 	}
 }
 
+// Temporal ends a workflow whose sends carry more than 4 MiB together: a large payload is left in the history.
+func TestLargePayloadIsNotRepeated(t *testing.T) {
+	admins := `"admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"}]`
+	sized := func(n int) string {
+		const head, tail = `{"more":"`, `",`
+		return head + strings.Repeat("x", n-len(head)-len(tail)-len(admins)-1) + tail + admins + "}"
+	}
+	for size, want := range map[int]string{
+		activities.MaxInline: sized(activities.MaxInline), activities.MaxInline + 1: "null", 1 << 20: "null",
+	} {
+		s := &sends{}
+		if _, err := run(t, s, PaymentFailed, sized(size), envelope("payment_failed")); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.payloads) != 2 || s.payloads[0] != want || s.payloads[1] != want {
+			t.Errorf("%d bytes: the activities did not get %.20s…", size, want)
+		}
+	}
+}
+
 const threeAdmins = `{"admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"},{"email":"c@example.com","name":"C"}]}`
 
 // A recipient who cannot get the mail keeps it from nobody else; the workflow then fails, and says what became of each.
