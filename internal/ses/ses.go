@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/mail"
 	"strings"
 	"time"
@@ -50,13 +51,17 @@ type Mailer struct {
 func New(ctx context.Context, cfg Config) (*Mailer, error) {
 	m := &Mailer{cfg: cfg}
 	var err error
-	if m.from, err = mail.ParseAddress(cfg.From); err != nil {
-		return nil, errors.New("the sender is not an address like mail@example.com or Example <mail@example.com>")
+	if m.from, err = parse("sender", cfg.From); err != nil {
+		return nil, err
 	}
 	if cfg.ReplyTo != "" {
-		if m.replyTo, err = mail.ParseAddress(cfg.ReplyTo); err != nil {
-			return nil, errors.New("the reply-to address is not an address like mail@example.com")
+		if m.replyTo, err = parse("reply-to address", cfg.ReplyTo); err != nil {
+			return nil, err
 		}
+	}
+	trial := activities.Mail{To: activities.Address{Email: "trial@example.com"}}
+	if _, _, err := m.compose(trial); err != nil { // better now than with every mail
+		return nil, fmt.Errorf("compose a mail: %w", err)
 	}
 	if m.cfg.Timeout == 0 {
 		m.cfg.Timeout = 10 * time.Second
@@ -70,6 +75,18 @@ func New(ctx context.Context, cfg Config) (*Mailer, error) {
 		o.RetryMaxAttempts = 1
 	})
 	return m, nil
+}
+
+// parse reads an address of the configuration; what says whose it is.
+func parse(what, s string) (*mail.Address, error) {
+	a, err := mail.ParseAddress(s)
+	if err != nil {
+		return nil, fmt.Errorf("the %s is not an address like mail@example.com or Example <mail@example.com>", what)
+	}
+	if a, err = address(a.Name, a.Address); err != nil {
+		return nil, fmt.Errorf("the %s is not one that SES takes: %w", what, err)
+	}
+	return a, nil
 }
 
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
@@ -95,7 +112,7 @@ func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
 
 // Send implements activities.Mailer.
 func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error) {
-	raw, err := m.compose(mail)
+	raw, to, err := m.compose(mail)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", activities.ErrNever, err)
 	}
@@ -103,7 +120,7 @@ func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error)
 	defer cancel()
 	in := &ses.SendRawEmailInput{
 		RawMessage:   &types.RawMessage{Data: raw},
-		Destinations: []string{mail.To.Email},
+		Destinations: []string{to},
 		Source:       aws.String(m.from.String()),
 		Tags: []types.MessageTag{
 			{Name: aws.String("message_id"), Value: aws.String(sestag.Encode(mail.MessageID))},
@@ -120,29 +137,31 @@ func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error)
 	return aws.ToString(out.MessageId), nil
 }
 
-// compose writes the MIME message: text and HTML as alternatives.
-func (m *Mailer) compose(mail activities.Mail) ([]byte, error) {
+// compose writes the MIME message, with text and HTML as alternatives, and returns the recipient's bare address as well.
+func (m *Mailer) compose(mail activities.Mail) (raw []byte, recipient string, err error) {
+	to, err := address(mail.To.Name, mail.To.Email)
+	if err != nil {
+		return nil, "", fmt.Errorf("the recipient cannot be sent to: %w", err)
+	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	if err := msg.FromFormat(m.from.Name, m.from.Address); err != nil {
-		return nil, errors.New("the sender cannot be written into a header")
+	// The library's own setters fold at any space, and so change a name or a subject with two in a row.
+	set := func(header gomail.Header, value string) {
+		msg.SetGenHeaderPreformatted(header, fold(string(header), value))
 	}
-	if err := msg.AddToFormat(mail.To.Name, mail.To.Email); err != nil {
-		return nil, errors.New("the recipient is not an address")
-	}
+	set("From", m.from.String())
+	set("To", to.String())
 	if m.replyTo != nil {
-		if err := msg.ReplyToFormat(m.replyTo.Name, m.replyTo.Address); err != nil {
-			return nil, errors.New("the reply-to address cannot be written into a header")
-		}
+		set("Reply-To", m.replyTo.String())
 	}
-	msg.Subject(mail.Subject)
+	set(gomail.HeaderSubject, mime.QEncoding.Encode("utf-8", mail.Subject))
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
 	msg.SetBodyString(gomail.TypeTextPlain, mail.Text)
 	msg.AddAlternativeString(gomail.TypeTextHTML, mail.HTML)
 	var b bytes.Buffer
 	if _, err := msg.WriteTo(&b); err != nil {
-		return nil, errors.New("the mail cannot be written as MIME")
+		return nil, "", errors.New("the mail cannot be written as MIME")
 	}
-	return b.Bytes(), nil
+	return b.Bytes(), to.Address, nil
 }
 
 // answer turns SES's error into one without addresses. What SES says of a rejected mail can quote them.
