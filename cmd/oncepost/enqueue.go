@@ -35,7 +35,7 @@ func (c *enqueueCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := c.Open()
+	db, err := c.Open(a.logger)
 	if err != nil {
 		return err
 	}

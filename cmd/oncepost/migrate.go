@@ -25,7 +25,7 @@ func (c *migrateUpCmd) Run(a *app) (err error) {
 	if c.Print {
 		return migrate.Print(a.stdout)
 	}
-	db, err := c.Open()
+	db, err := c.Open(a.logger)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ type migrateStatusCmd struct {
 }
 
 func (c *migrateStatusCmd) Run(a *app) (err error) {
-	db, err := c.Open()
+	db, err := c.Open(a.logger)
 	if err != nil {
 		return err
 	}

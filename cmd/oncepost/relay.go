@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/starter"
 	"github.com/oncepost/oncepost/worker"
@@ -36,25 +37,31 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return usageError{errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
-	db, err := openMigrated(a, c.MySQL)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
+	var acts *activities.Activities
+	if c.WithWorker { // its configuration too is checked before anything is waited for
+		if acts, err = c.Activities(a.ctx); err != nil {
+			return err
+		}
+	}
+	db, err := c.AwaitMigrated(a.ctx, a.logger)
+	if err != nil {
+		return unlessStopped(a, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
 	relay, err := c.relay(a, db, temporal, namespace)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
-		if err := c.work(ctx, group, a, temporal); err != nil {
-			return err
-		}
+		group.Go(func() error {
+			return worker.Run(ctx, worker.Config{Client: temporal, Activities: acts, Logger: a.logger}, workflows.Builtin())
+		})
 	}
 	group.Go(func() error { return relay.Run(ctx) })
 	a.logger.Info("relay running", "namespace", namespace, "with_worker", c.WithWorker)
@@ -69,21 +76,12 @@ func (c *relayCmd) relay(a *app, db *sql.DB, t client.Client, namespace string) 
 		})
 }
 
-func (c *relayCmd) work(ctx context.Context, group *errgroup.Group, a *app, t client.Client) error {
-	acts, err := c.Activities(ctx)
-	if err != nil {
-		return err
+// unlessStopped drops the error of a wait that a signal has ended.
+func unlessStopped(a *app, err error) error {
+	if a.ctx.Err() != nil {
+		return nil
 	}
-	group.Go(func() error {
-		return worker.Run(ctx, worker.Config{Client: t, Activities: acts, Logger: a.logger}, workflows.Builtin())
-	})
-	return nil
-}
-
-func openMigrated(a *app, m config.MySQL) (*sql.DB, error) {
-	ctx, cancel := withTimeout(a, callTimeout)
-	defer cancel()
-	return m.OpenMigrated(ctx, a.logger)
+	return err
 }
 
 func withTimeout(a *app, d time.Duration) (context.Context, context.CancelFunc) {

@@ -17,13 +17,8 @@ type workerCmd struct {
 }
 
 func (c *workerCmd) Run(a *app) (err error) {
-	// The worker only checks that the tables are there, in its version: it writes nothing to them yet.
-	db, err := openMigrated(a, c.MySQL)
-	if err != nil {
-		return err
-	}
-	if err := db.Close(); err != nil {
-		return err
+	if c.MaxSends <= 0 {
+		return usageError{errors.New("--max-sends must be positive")}
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
@@ -34,8 +29,13 @@ func (c *workerCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.MaxSends <= 0 {
-		return usageError{errors.New("--max-sends must be positive")}
+	// The worker only checks that the tables are there, in its version: it writes nothing to them yet.
+	db, err := c.AwaitMigrated(a.ctx, a.logger)
+	if err != nil {
+		return unlessStopped(a, err)
+	}
+	if err := db.Close(); err != nil {
+		return err
 	}
 	return worker.Run(a.ctx, worker.Config{
 		Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
@@ -45,25 +46,53 @@ type MySQL struct {
 }
 
 // Open returns the pool, without looking at the tables.
-func (m MySQL) Open() (*sql.DB, error) {
-	db, err := mysqldb.Open(mysqldb.Config{DSN: m.DSN, TLSCA: m.TLSCA})
+func (m MySQL) Open(logger *slog.Logger) (*sql.DB, error) {
+	db, err := mysqldb.Open(mysqldb.Config{DSN: m.DSN, TLSCA: m.TLSCA, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("ONCEPOST_MYSQL_DSN: %w", err)
 	}
 	return db, nil
 }
 
-// OpenMigrated returns the pool, once it is sure that the tables are there.
-func (m MySQL) OpenMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB, error) {
-	db, err := m.Open()
+// Bounds of AwaitMigrated.
+const (
+	checkTimeout = 10 * time.Second
+	firstPause   = 500 * time.Millisecond
+	maxPause     = 15 * time.Second
+)
+
+// AwaitMigrated returns the pool, once it is sure that the tables are there. It waits for a server that is away, until ctx
+// ends; what waiting cannot cure is an error at once: a bad DSN, an account or a database that the server refuses, tables
+// that are not migrated.
+func (m MySQL) AwaitMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB, error) {
+	db, err := m.Open(logger)
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate.Check(ctx, db); err != nil {
-		return nil, errors.Join(err, db.Close())
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := check(ctx, db)
+		if err == nil {
+			logger.Info("database ready; these settings hold whatever the DSN says", "forced", mysqldb.Forced)
+			return db, nil
+		}
+		var version *migrate.VersionError
+		if ctx.Err() != nil || errors.As(err, &version) || mysqldb.Refused(err) {
+			return nil, errors.Join(err, db.Close())
+		}
+		logger.Warn("MySQL is not ready, will try again", "error", err, "after", pause)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
 	}
-	logger.Info("database ready; these settings hold whatever the DSN says", "forced", mysqldb.Forced)
-	return db, nil
+}
+
+func check(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return migrate.Check(ctx, db)
 }
 
 // Temporal reaches the namespace. It has no flags of its own: Temporal's variables (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,

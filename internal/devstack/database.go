@@ -22,7 +22,7 @@ func (s *Stack) startDatabase(ctx context.Context) (detail string, err error) {
 			return "", err
 		}
 	}
-	if s.db, err = mysqldb.Open(mysqldb.Config{DSN: s.dsn}); err != nil {
+	if s.db, err = mysqldb.Open(mysqldb.Config{DSN: s.dsn, Logger: s.opts.Logger}); err != nil {
 		return "", fmt.Errorf("--mysql-dsn (ONCEPOST_DEV_MYSQL_DSN): %w", err)
 	}
 	s.parts.add("", s.db.Close)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"database/sql"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -56,12 +57,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A database that cannot be reached is said plainly, without the password, by every command that needs one.
+const password = "hunter2hunter2"
+
+// A database that cannot be reached is said plainly, without the password, by every command that does one thing and ends.
 func TestUnreachableDatabase(t *testing.T) {
-	const password = "hunter2hunter2"
 	env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN=app:"+password+"@tcp("+newDoor(t).addr+")/app", "ONCEPOST_MAIL_FROM=mail@example.com")
 	for _, args := range [][]string{
-		{"relay"}, {"worker"}, {"migrate", "status"}, {"enqueue", "welcome", "--payload", "{}"}, {"migrate", "--wait", "2s"},
+		{"migrate", "status"}, {"enqueue", "welcome", "--payload", "{}"}, {"migrate", "--wait", "2s"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			code, out := run(t, env, "oncepost", args...)
@@ -74,6 +76,55 @@ func TestUnreachableDatabase(t *testing.T) {
 		})
 	}
 	fails(t, baseEnv(t), 1, []string{"ONCEPOST_MYSQL_DSN"}, "oncepost", "relay")
+}
+
+// Relay and worker wait for a database that is away when they start, and end in order meanwhile.
+func TestRelayAndWorkerWaitForMySQL(t *testing.T) {
+	w := one(t)
+	w.must("migrate")
+	away := newDoor(t)
+	w.env = append(w.env, "ONCEPOST_MYSQL_DSN=root:"+password+"@tcp("+away.addr+")/"+w.schema.Name)
+	for _, command := range []string{"relay", "worker"} {
+		p := w.start("oncepost", command)
+		if out := p.await("MySQL is not ready, will try again"); !strings.Contains(out, "connection refused") || strings.Contains(out, password) {
+			t.Errorf("%s says %s", command, out)
+		}
+		p.stop(syscall.SIGTERM)
+	}
+
+	door := newDoor(t)
+	w.env = append(w.env, "ONCEPOST_MYSQL_DSN=root@tcp("+door.addr+")/"+w.schema.Name)
+	relay, worker := w.start("oncepost", "relay"), w.start("oncepost", "worker")
+	relay.await("MySQL is not ready, will try again")
+	worker.await("MySQL is not ready, will try again")
+	ids := w.enqueue(1) // by a connection of the test's own
+	door.open(w.schema.Server.Addr())
+	relay.await("relay running")
+	worker.await("worker running")
+	w.mails(1)
+	w.onceEach(ids)
+	relay.stop(syscall.SIGTERM)
+	worker.stop(syscall.SIGTERM)
+}
+
+// What no waiting can cure ends relay and worker at once.
+func TestRefusedByTheDatabase(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		env := append(baseEnv(t), "ONCEPOST_MAIL_FROM=mail@example.com", "AWS_REGION=us-east-1")
+		for word, dsn := range map[string]string{
+			"1045": "nobody:" + password + "@tcp(" + s.Server.Addr() + ")/" + s.Name,
+			"1049": "root@tcp(" + s.Server.Addr() + ")/no_such_database",
+			"1044": s.User() + s.Name,
+			"DSN":  "nonsense:" + password,
+		} {
+			for _, command := range []string{"relay", "worker"} {
+				code, out := run(t, append(env, "ONCEPOST_MYSQL_DSN="+dsn), "oncepost", command)
+				if code != 1 || !strings.Contains(out, word) || strings.Contains(out, "try again") || strings.Contains(out, password) {
+					t.Errorf("%s with %s: exit code %d: %s", command, word, code, out)
+				}
+			}
+		}
+	})
 }
 
 // Relay and worker never migrate: they say what to run, and leave the database as it is.

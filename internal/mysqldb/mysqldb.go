@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -23,6 +24,8 @@ type Config struct {
 	// TLSCA is a PEM file of the certificate authorities to trust; with it, TLS is required and verified.
 	// Default: what the DSN's tls parameter says.
 	TLSCA string
+	// Logger gets what the driver has to say of a broken connection. Default slog.Default().
+	Logger *slog.Logger
 }
 
 // Backstops on the socket, for a server that has gone silent; every call has a shorter deadline of its own.
@@ -51,6 +54,34 @@ func Open(c Config) (*sql.DB, error) {
 	return db, nil
 }
 
+// The server's answers to a DSN that will not do however long one waits.
+const (
+	accessDeniedToDatabase = 1044 // ER_DBACCESS_DENIED_ERROR
+	accessDenied           = 1045 // ER_ACCESS_DENIED_ERROR
+	unknownDatabase        = 1049 // ER_BAD_DB_ERROR
+	accessDeniedToTable    = 1142 // ER_TABLEACCESS_DENIED_ERROR
+)
+
+// Refused reports whether err is the server's answer that this account or database is not to be had. Any other error may
+// pass while one waits.
+func Refused(err error) bool {
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) {
+		return false
+	}
+	switch my.Number {
+	case accessDeniedToDatabase, accessDenied, unknownDatabase, accessDeniedToTable:
+		return true
+	}
+	return false
+}
+
+// driverLog is where the driver's own log goes: it knows no levels, and speaks of connections that have broken.
+type driverLog struct{ to *slog.Logger }
+
+// Print implements mysql.Logger.
+func (l driverLog) Print(v ...any) { l.to.Warn("MySQL connection", "detail", fmt.Sprint(v...)) }
+
 func parse(c Config) (*mysql.Config, error) {
 	if c.DSN == "" {
 		return nil, errors.New("is not set: give one like user:password@tcp(127.0.0.1:3306)/app")
@@ -62,6 +93,10 @@ func parse(c Config) (*mysql.Config, error) {
 	if cfg.DBName == "" {
 		return nil, fmt.Errorf("the DSN for %s names no database: end it with /name", cfg.Addr)
 	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	cfg.Logger = driverLog{c.Logger.With("component", "mysql")}
 	if err := force(cfg); err != nil {
 		return nil, err
 	}
