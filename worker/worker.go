@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -41,8 +42,9 @@ type Config struct {
 // grace is longer than a send's StartToClose time-out of 30 s, so that a stop cuts none off.
 const grace = 35 * time.Second
 
-// Run waits for Temporal where it is away, serves until ctx ends, then lets sends in flight finish. An error means that the worker could not start, or that
-// Temporal ended it for good (the namespace is gone, the credentials are refused).
+// Run waits for Temporal and its namespace where they are not there yet, serves until ctx ends, then lets sends in flight
+// finish. An error means that the worker could not start, or that Temporal ended it for good (the namespace has gone, the
+// credentials are refused).
 func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 	if cfg.Client == nil || cfg.Activities == nil {
 		return errors.New("worker: Client and Activities are required")
@@ -59,36 +61,69 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	if !awaitTemporal(ctx, cfg) {
-		return nil // stopped meanwhile
-	}
-	fatal := make(chan error, 2) // one for each worker
-	flows := newFlows(cfg, registry, fatal)
-	sends := newSends(cfg, fatal)
-	if err := flows.Start(); err != nil {
-		return fmt.Errorf("worker: start on task queue %s: %w", schemas.WorkflowTaskQueue, err)
-	}
-	if err := sends.Start(); err != nil {
-		flows.Stop()
-		return fmt.Errorf("worker: start on task queue %s: %w", schemas.SendTaskQueue, err)
+	p, err := startPair(ctx, cfg, registry)
+	if p == nil || err != nil {
+		return err // none where ctx has ended meanwhile
 	}
 	if cfg.Started != nil {
 		cfg.Started()
 	}
-	var err error
 	select {
 	case <-ctx.Done():
-	case err = <-fatal:
+	case err = <-p.fatal:
 		err = fmt.Errorf("worker: %w", err)
 	}
-	flows.Stop()
-	sends.Stop()
+	p.flows.Stop()
+	p.sends.Stop()
 	return err
 }
 
-// awaitTemporal waits until the frontend answers: a worker that is started before its Temporal must not give up.
+// pair is the two workers, which start and end together.
+type pair struct {
+	flows, sends worker.Worker
+	fatal        chan error // one for each worker
+}
+
+// startPair starts the workers once Temporal answers and has the namespace: a worker that is started before them must not
+// give up. It returns nil where ctx ends first.
+func startPair(ctx context.Context, cfg Config, registry workflows.Registry) (*pair, error) {
+	for pause := firstPause; awaitTemporal(ctx, cfg); pause = min(2*pause, maxPause) {
+		p, err := newPair(cfg, registry) // anew each time: a worker starts only once
+		if err == nil {
+			return p, nil
+		}
+		if !noNamespace(err) {
+			return nil, err
+		}
+		cfg.Logger.Warn("the Temporal namespace does not exist, will try again", "error", err, "after", pause)
+		wait(ctx, pause)
+	}
+	return nil, nil //nolint:nilnil // stopped, which is no error
+}
+
+func newPair(cfg Config, registry workflows.Registry) (*pair, error) {
+	fatal := make(chan error, 2)
+	p := &pair{flows: newFlows(cfg, registry, fatal), sends: newSends(cfg, fatal), fatal: fatal}
+	if err := p.flows.Start(); err != nil {
+		return nil, fmt.Errorf("worker: start on task queue %s: %w", schemas.WorkflowTaskQueue, err)
+	}
+	if err := p.sends.Start(); err != nil {
+		p.flows.Stop()
+		return nil, fmt.Errorf("worker: start on task queue %s: %w", schemas.SendTaskQueue, err)
+	}
+	return p, nil
+}
+
+// noNamespace reports an answer that Temporal gives of a namespace that it does not have.
+func noNamespace(err error) bool {
+	var namespace *serviceerror.NamespaceNotFound
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &namespace) || errors.As(err, &notFound)
+}
+
+// awaitTemporal waits until the frontend answers.
 func awaitTemporal(ctx context.Context, cfg Config) bool {
-	for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		call, cancel := context.WithTimeout(ctx, checkTimeout)
 		_, err := cfg.Client.CheckHealth(call, &client.CheckHealthRequest{})
 		cancel()
@@ -98,18 +133,24 @@ func awaitTemporal(ctx context.Context, cfg Config) bool {
 		if ctx.Err() == nil {
 			cfg.Logger.Warn("Temporal does not answer, will try again", "error", err, "after", pause)
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
+		wait(ctx, pause)
 	}
 	return false
 }
 
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
 const (
 	checkTimeout = 10 * time.Second
+	firstPause   = time.Second
 	maxPause     = 15 * time.Second
 )
 

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A relay that is killed in the middle of its work leaves nothing behind that the next one does not finish, and repeats
@@ -75,6 +77,30 @@ func TestRowsWaitForTemporal(t *testing.T) {
 	relay.await("condition=temporal_away active=false")
 	w.onceEach(ids)
 	relay.stop(syscall.SIGTERM)
+}
+
+// A relay with a worker, and a worker alone, that are started before their namespace stay, say so, and serve once it is there.
+func TestNamespaceComesLater(t *testing.T) {
+	for _, args := range [][]string{{"relay", "--with-worker"}, {"worker"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			w := one(t)
+			w.must("migrate")
+			later := w.schema.Name + "-later"
+			w.env = append(w.env, "TEMPORAL_NAMESPACE="+later)
+			w.enqueue(1)
+			p := w.start("oncepost", args...)
+			p.await("the Temporal namespace does not exist, will try again")
+			if err := shared.server(t).CreateNamespace(t.Context(), later, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if args[0] == "worker" {
+				p.await("worker running")
+				w.start("oncepost", "relay").await("relay running")
+			}
+			w.mails(1)
+			p.stop(syscall.SIGTERM)
+		})
+	}
 }
 
 // door is an address that nothing answers on until it is opened; from then on it leads to another one.
