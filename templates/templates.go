@@ -50,7 +50,7 @@ func Builtin(more ...fs.FS) (*Set, error) {
 }
 
 // New parses every `<event type>/<locale>` folder of the given file systems. Each folder must be complete, and each event
-// type must have DefaultLocale.
+// type must have DefaultLocale. Names that begin with a dot are skipped.
 func New(files ...fs.FS) (*Set, error) {
 	s := &Set{types: map[string]map[string]*mail{}}
 	for _, fsys := range files {
@@ -59,6 +59,9 @@ func New(files ...fs.FS) (*Set, error) {
 			return nil, fmt.Errorf("templates: %w", err)
 		}
 		for _, dir := range dirs {
+			if strings.HasPrefix(dir, ".") || strings.Contains(dir, "/.") {
+				continue // the insides of a mounted ConfigMap, or of a repository
+			}
 			if info, err := fs.Stat(fsys, dir); err != nil || !info.IsDir() {
 				continue // a file beside the locales; what cannot be read fails below, as an incomplete type
 			}
@@ -127,7 +130,8 @@ func (s *Set) Types() []string {
 	return names
 }
 
-// Render fills the templates of eventType in the locale asked for, else in its parent (ko-KR: ko), else in DefaultLocale.
+// Render fills the templates of eventType in the locale asked for, else in its parent (ko-KR: ko, zh-TW: zh-Hant), else in
+// its language (zh), else in DefaultLocale.
 // An error means that nothing may be sent: there are no such templates, a variable is missing, or the subject has a
 // control character (a line break there would add headers).
 func (s *Set) Render(eventType, locale string, data map[string]any) (Content, error) {
@@ -165,10 +169,14 @@ func checkSubject(s string) error {
 // match finds the folder for a locale. One that cannot be parsed is as good as none.
 func match(locales map[string]*mail, locale string) string {
 	tag, err := language.Parse(locale)
+	base, _, _ := tag.Raw()
 	for ; err == nil && !tag.IsRoot(); tag = tag.Parent() {
 		if locales[tag.String()] != nil {
 			return tag.String()
 		}
+	}
+	if err == nil && locales[base.String()] != nil {
+		return base.String()
 	}
 	return DefaultLocale
 }

@@ -85,6 +85,67 @@ func TestLocaleFallsBack(t *testing.T) {
 	}
 }
 
+// The parents that the locale data knows come first (zh-TW: zh-Hant), then the plain language, then en.
+func TestLocaleFallsBackToItsLanguage(t *testing.T) {
+	files := fstest.MapFS{}
+	for _, locale := range []string{"en", "zh", "zh-Hant", "sr", "pt"} {
+		for name, f := range mailOf(locale, "b", "c") {
+			files[strings.Replace(name, "/en/", "/"+locale+"/", 1)] = f
+		}
+	}
+	s := newSet(t, files)
+	for asked, want := range map[string]string{
+		"zh-TW": "zh-Hant", "zh-Hant-HK": "zh-Hant", "zh-Hans-CN": "zh", "zh-CN": "zh", "sr-Latn": "sr", "sr-Latn-RS": "sr", "sr-Cyrl": "sr",
+		"pt-BR": "pt", "und-RS": "en", "und": "en", "fr-FR": "en",
+	} {
+		c, err := s.Render("t", asked, map[string]any{})
+		if err != nil || c.Locale != want || c.Subject != want {
+			t.Errorf("%s: %+v, %v, want %s", asked, c, err, want)
+		}
+	}
+	for _, locale := range []string{"subject.txt", "body.txt", "body.html"} {
+		delete(files, "t/zh-Hant/"+locale)
+	}
+	if c, err := newSet(t, files).Render("t", "zh-TW", map[string]any{}); err != nil || c.Locale != "zh" {
+		t.Errorf("zh-TW without zh-Hant: %+v, %v", c, err)
+	}
+}
+
+// A mounted ConfigMap keeps its files in folders that begin with dots, behind symbolic links; a checkout has a .git.
+func TestFolderWithDotsAndLinks(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, f := range mailOf("a", "b", "c") {
+		write("..2026_11_01_10_00_00.123/"+name, string(f.Data))
+	}
+	write(".git/refs/heads", "x")
+	write("..2026_11_01_10_00_00.123/t/.hidden/x", "x")
+	for link, to := range map[string]string{"..data": "..2026_11_01_10_00_00.123", "t": "..data/t"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := New(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if types := s.Types(); !slices.Equal(types, []string{"t"}) || !s.Has("t", "en") {
+		t.Errorf("types %v", types)
+	}
+	if c, err := s.Render("t", "en", map[string]any{}); err != nil || c.Subject != "a" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // A name with markup is plain in the subject and the text, and escaped exactly once in the HTML. (scenario 26)
 func TestEscapedExactlyOnce(t *testing.T) {
 	c, err := builtinSet(t).Render("welcome", "en", sample("welcome"))
