@@ -59,7 +59,7 @@ func (s *Server) serveSend(w http.ResponseWriter, r *http.Request, action string
 	}
 	s.after(r, sc.fault)
 	if refusal != nil {
-		s.log.Info("mail refused", "action", action, "code", refusal.Code, "reason", refusal.Message)
+		s.log.Info("mail refused", "action", action, "code", refusal.Code) // the message can quote an address
 		s.writeError(w, refusal)
 		return
 	}
