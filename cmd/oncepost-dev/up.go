@@ -61,10 +61,18 @@ Send a mail from plain SQL, in any transaction:
 
 For other processes on this stack, such as `+"`oncepost enqueue`"+` or a worker of your own:
 
-  export ONCEPOST_MYSQL_DSN='%s'
+  %s
   export TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=%s
   export AWS_ENDPOINT_URL_SES=%s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
-`, client(at), at.DSN, at.Temporal, at.Namespace, at.SES)
+`, client(at), exportDSN(at), at.Temporal, at.Namespace, at.SES)
+}
+
+// exportDSN is the line that names the database, or says how to write it: a password is not shown.
+func exportDSN(at devstack.Addresses) string {
+	if at.Password {
+		return "# set ONCEPOST_MYSQL_DSN to the DSN you gave"
+	}
+	return fmt.Sprintf("export ONCEPOST_MYSQL_DSN='%s'", at.DSN)
 }
 
 // client is the command line of MySQL's own client.

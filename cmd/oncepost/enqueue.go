@@ -64,7 +64,11 @@ func (c *enqueueCmd) read(stdin io.Reader) ([]byte, error) {
 	var err error
 	switch {
 	case c.Payload == "-":
-		b, err = io.ReadAll(io.LimitReader(stdin, 2*schemas.MaxPayload))
+		const limit = schemas.MaxPayload + 2 // with a line break, and one that is too many
+		b, err = io.ReadAll(io.LimitReader(stdin, limit))
+		if len(b) == limit {
+			return nil, fmt.Errorf("the payload is longer than the %d bytes that a message may have", schemas.MaxPayload)
+		}
 	case strings.HasPrefix(c.Payload, "@"):
 		b, err = os.ReadFile(c.Payload[1:])
 	default:

@@ -18,12 +18,15 @@ type migrateUpCmd struct {
 	config.MySQL `embed:""`
 
 	Print bool          `name:"print" env:"ONCEPOST_MIGRATE_PRINT" help:"Print the SQL for a migration tool of your own, and touch no database."`
-	Wait  time.Duration `name:"wait" env:"ONCEPOST_MIGRATE_WAIT" default:"5m" help:"How long to wait for another process's migration."`
+	Wait  time.Duration `name:"wait" env:"ONCEPOST_MIGRATE_WAIT" default:"5m" help:"How long all of it may take, waiting for another process's migration included."`
 }
 
 func (c *migrateUpCmd) Run(a *app) (err error) {
 	if c.Print {
 		return migrate.Print(a.stdout)
+	}
+	if c.Wait <= 0 {
+		return usageError{errors.New("--wait must be positive: nothing can be done in no time")}
 	}
 	db, err := c.Open(a.logger)
 	if err != nil {

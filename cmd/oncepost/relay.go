@@ -23,6 +23,7 @@ type relayCmd struct {
 	config.MySQL    `embed:""`
 	config.Temporal `embed:""`
 	config.Mail     `embed:""`
+	config.Sends    `embed:""`
 
 	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
 	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
@@ -36,6 +37,9 @@ type relayCmd struct {
 func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return usageError{errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
+	}
+	if c.MaxSends <= 0 {
+		return usageError{errMaxSends}
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
@@ -60,7 +64,9 @@ func (c *relayCmd) Run(a *app) (err error) {
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
 		group.Go(func() error {
-			return worker.Run(ctx, worker.Config{Client: temporal, Activities: acts, Logger: a.logger}, workflows.Builtin())
+			return worker.Run(ctx, worker.Config{
+				Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+			}, workflows.Builtin())
 		})
 	}
 	group.Go(func() error { return relay.Run(ctx) })

@@ -12,13 +12,14 @@ type workerCmd struct {
 	config.MySQL    `embed:""`
 	config.Temporal `embed:""`
 	config.Mail     `embed:""`
-
-	MaxSends int `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process."`
+	config.Sends    `embed:""`
 }
+
+var errMaxSends = errors.New("--max-sends must be positive")
 
 func (c *workerCmd) Run(a *app) (err error) {
 	if c.MaxSends <= 0 {
-		return usageError{errors.New("--max-sends must be positive")}
+		return usageError{errMaxSends}
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {

@@ -124,6 +124,11 @@ type Mail struct {
 	Templates        string `name:"templates" env:"ONCEPOST_TEMPLATES" type:"existingdir" placeholder:"DIR" help:"Templates beside the built-in ones: DIR/<event type>/<locale>/{subject.txt,body.txt,body.html}."`
 }
 
+// Sends says how many mails are sent at once.
+type Sends struct {
+	MaxSends int `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process's worker."`
+}
+
 // Activities returns the activities with SES behind them.
 func (m Mail) Activities(ctx context.Context) (*activities.Activities, error) {
 	if m.From == "" {

@@ -10,9 +10,9 @@ type Addresses struct {
 	Temporal string // host:port
 	// Namespace is Temporal's.
 	Namespace string
-	// DSN of the database, without its password; Private says that it belongs to the stack and has none.
-	DSN     string
-	Private bool
+	// DSN of the database, with *** for its password; Password says that it has one, Private that it belongs to the stack.
+	DSN               string
+	Password, Private bool
 	// Host, Port, User and Database are the same for other clients.
 	Network, Addr, User, Database string
 }
@@ -23,13 +23,14 @@ func (s *Stack) Addresses() (Addresses, error) {
 	if err != nil {
 		return Addresses{}, err
 	}
-	if dsn.Passwd != "" {
+	password := dsn.Passwd != ""
+	if password {
 		dsn.Passwd = "***"
 	}
 	return Addresses{
 		WebUI: s.workflows(), Inbox: s.inboxURL + "/", SES: s.inboxURL,
 		Temporal: s.temporal.FrontendAddr(), Namespace: s.temporal.Namespace(),
-		DSN: dsn.FormatDSN(), Private: s.opts.DSN == "",
+		DSN: dsn.FormatDSN(), Password: password, Private: s.opts.DSN == "",
 		Network: dsn.Net, Addr: dsn.Addr, User: dsn.User, Database: dsn.DBName,
 	}, nil
 }

@@ -30,6 +30,9 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "relay", "--max-starts", "many"},
 		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-starts", "0"},
 		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--grace", "0s"},
+		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-sends", "0"},
+		{"oncepost", "worker", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-sends", "-1"},
+		{"oncepost", "migrate", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--wait", "0s"},
 		{"oncepost", "enqueue", "welcome"}, // no payload
 		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},
 		{"oncepost-dev", "nonsense"},
@@ -58,6 +61,19 @@ func TestHelp(t *testing.T) {
 }
 
 const password = "hunter2hunter2"
+
+// A payload that is too long is told by the limit: how much more would have come is not known.
+func TestEnqueueTooMuch(t *testing.T) {
+	for _, size := range []int{1<<20 + 1, 3 << 20} {
+		p := startWith(t, strings.NewReader(`"`+strings.Repeat("x", size-3)+"\"\n"),
+			append(baseEnv(t), "ONCEPOST_MYSQL_DSN=app@tcp(127.0.0.1:1)/app"), "oncepost", "enqueue", "welcome", "--payload", "-")
+		code := p.exit()
+		if out := p.out.String(); size == 1<<20+1 && !strings.Contains(out, "connection refused") ||
+			size > 2<<20 && (code != 1 || !strings.Contains(out, "longer than the 1048576 bytes") || strings.Contains(out, "2097152")) {
+			t.Errorf("%d bytes: exit code %d: %s", size, code, out)
+		}
+	}
+}
 
 // A database that cannot be reached is said plainly, without the password, by every command that does one thing and ends.
 func TestUnreachableDatabase(t *testing.T) {

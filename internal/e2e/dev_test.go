@@ -58,6 +58,20 @@ func TestDemoOnOwnDatabase(t *testing.T) {
 	}
 }
 
+// A password of one's own is shown nowhere, and no line is printed that would not work without it.
+func TestUpWithAPassword(t *testing.T) {
+	s := testdb.NewSchema(t, testdb.Flavours()[0])
+	dsn := s.User("ALL")
+	_, rest, _ := strings.Cut(dsn, ":")
+	password, _, _ := strings.Cut(rest, "@")
+	up := start(t, append(baseEnv(t), "ONCEPOST_DEV_DIR="+t.TempDir(), "ONCEPOST_DEV_MYSQL_DSN="+dsn), "oncepost-dev", "up")
+	out := up.await(isUp)
+	if strings.Contains(out, password) || strings.Contains(out, "export ONCEPOST_MYSQL_DSN") || !strings.Contains(out, "the DSN you gave") {
+		t.Errorf("up says %s", out)
+	}
+	up.stop(syscall.SIGTERM)
+}
+
 // A stack that is killed comes back on the same folder: same addresses, mails still there, what had not been sent (not
 // due yet, or refused by SES so far) is sent, and nothing is sent twice.
 func TestUpAfterKill(t *testing.T) {

@@ -78,7 +78,13 @@ func enqueue(t *testing.T, env []string, id string, args ...string) {
 // refuse makes the stand-in refuse every mail from now on.
 func refuse(t *testing.T, ses string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ses+"/_standin/faults", strings.NewReader(`{"preset": "throttle"}`))
+	addFault(t, ses, `{"preset": "throttle"}`)
+}
+
+// addFault injects a fault into the stand-in.
+func addFault(t *testing.T, ses, fault string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ses+"/_standin/faults", strings.NewReader(fault))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/oncepost/oncepost/internal/sesstandin"
 	"github.com/oncepost/oncepost/internal/testdb"
 )
 
@@ -57,5 +61,24 @@ func TestRelayWithWorker(t *testing.T) {
 		t.Errorf("%d mails for 20 messages", len(mails))
 	}
 	w.onceEach(ids)
+	both.stop(syscall.SIGTERM)
+}
+
+// The bound on sends in flight holds for the relay's own worker too: each mail begins after the one before is answered.
+func TestRelayWithWorkerBoundsItsSends(t *testing.T) {
+	const answered = 300 * time.Millisecond
+	w := one(t)
+	w.must("migrate")
+	addFault(t, w.ses, fmt.Sprintf(`{"answer_delay": %q}`, answered))
+	both := w.start("oncepost", "relay", "--with-worker", "--max-sends", "1")
+	both.await("relay running")
+	w.enqueue(5)
+	mails := w.mails(5)
+	slices.SortFunc(mails, func(a, b sesstandin.Mail) int { return a.ReceivedAt.Compare(b.ReceivedAt) })
+	for i := range mails[1:] {
+		if pause := mails[i+1].ReceivedAt.Sub(mails[i].ReceivedAt); pause < answered {
+			t.Errorf("mail %d came %s after the one before, which was answered after %s", i+1, pause, answered)
+		}
+	}
 	both.stop(syscall.SIGTERM)
 }

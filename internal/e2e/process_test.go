@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,9 +26,15 @@ type process struct {
 // start starts a program; it is killed at the end of the test where it still runs.
 func start(t *testing.T, env []string, program string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, env, program, args...)
+}
+
+// startWith starts a program with something to read.
+func startWith(t *testing.T, stdin io.Reader, env []string, program string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, name: program + " " + strings.Join(args, " "), out: newOutput(), done: make(chan struct{})}
 	p.cmd = exec.Command(shared.program(program), args...)
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, p.out, p.out
+	p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = env, stdin, p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
