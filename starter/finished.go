@@ -106,12 +106,18 @@ func (f *finished) takeFails(now time.Time) (due []failing) {
 	return due
 }
 
-// lockedIn is how many started rows of a shard somebody's open transaction holds.
+// lockedIn is how many rows of a shard cannot go: somebody's open transaction holds them, or they could not be moved.
 func (f *finished) lockedIn(shard uint8) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.locked {
 		if l.key.Shard == shard {
+			n++
+		}
+	}
+	now := time.Now()
+	for _, x := range f.fails {
+		if x.key.Shard == shard && now.Before(x.after) {
 			n++
 		}
 	}
