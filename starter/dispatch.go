@@ -11,18 +11,27 @@ import (
 
 // kick wakes a worker when rows wait. The worker wakes the next one when it has found a row, and so on up to the limit; then
 // each goes on with the next row by itself. So there are as many workers as starts take time, and no more. But while the
-// gate is closed the rows of a trial set out together: the first to fail must not end it for the others.
+// gate is closed the rows of a trial set out together.
 func (r *Relay) kick() {
+	for _, row := range r.trial() {
+		r.workers.Go(func() { r.work(row) })
+	}
+	if r.gate.isOpen() && r.rows.queued() && r.waking.CompareAndSwap(false, true) {
+		r.workers.Go(r.wake)
+	}
+}
+
+// trial takes the rows that may be tried while the gate is closed, all of them before the first sets out: one that fails at
+// once must not end the trial for the others.
+func (r *Relay) trial() (rows []*outbox.Row) {
 	for !r.gate.isOpen() {
 		row := r.next()
 		if row == nil {
-			return
+			break
 		}
-		r.workers.Go(func() { r.work(row) })
+		rows = append(rows, row)
 	}
-	if r.rows.queued() && r.waking.CompareAndSwap(false, true) {
-		r.workers.Go(r.wake)
-	}
+	return rows
 }
 
 func (r *Relay) wake() {
