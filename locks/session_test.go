@@ -148,6 +148,65 @@ func TestKilledSessionHasLostItsLocks(t *testing.T) {
 	})
 }
 
+// The holder of a lock is known by its connection ID, whoever asks.
+func TestHolder(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		name := Name(s.Name, "a")
+		session, other := openSession(t, s.DB, 0), openSession(t, s.DB, 0)
+		holds := func(when string, want int64) {
+			t.Helper()
+			for _, by := range []*Session{session, other} {
+				if id, err := by.Holder(t.Context(), name); id != want || err != nil {
+					t.Errorf("%s: holder %d, %v; want %d", when, id, err, want)
+				}
+			}
+		}
+		holds("nobody has it", 0)
+		got, err := session.TryLock(t.Context(), name)
+		want(t, "lock", got, err, true)
+		holds("one has it", session.ID())
+		if id, err := other.Holder(t.Context(), Name(s.Name, "b")); id != 0 || err != nil {
+			t.Errorf("another lock: holder %d, %v", id, err)
+		}
+		got, err = session.Unlock(t.Context(), name)
+		want(t, "unlock", got, err, true)
+		holds("it was given back", 0)
+	})
+}
+
+// A user without any privilege ends a session of its own, whose locks are free then; a session that is gone, and another
+// user's, is an error.
+func TestKill(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		db, err := sql.Open("mysql", s.User())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		name := Name(s.Name, "a")
+		stale, session, bystander := openSession(t, db, 0), openSession(t, db, 0), openSession(t, db, 0)
+		got, err := stale.TryLock(t.Context(), name)
+		want(t, "lock", got, err, true)
+		if err := session.Kill(t.Context(), stale.ID()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the lock to be free", func() bool {
+			id, err := session.Holder(t.Context(), name)
+			return err == nil && id == 0
+		})
+		if got, err := stale.TryLock(t.Context(), name); err == nil {
+			t.Errorf("a killed session answers %v", got)
+		}
+		for what, id := range map[string]int64{"a session that is gone": stale.ID(), "another user's": openSession(t, s.DB, 0).ID()} {
+			if err := session.Kill(t.Context(), id); err == nil || !strings.HasPrefix(err.Error(), "locks: end session ") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		got, err = bystander.TryLock(t.Context(), name)
+		want(t, "a session that was not meant", got, err, true)
+	})
+}
+
 // The server ends a session whose client has frozen, after the idle time asked for.
 func TestIdleSessionIsEndedByTheServer(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
