@@ -89,14 +89,18 @@ func (b *blackHole) close() {
 	}
 }
 
+// throughHole is a DSN that leads to the server through b.
+func throughHole(s *testdb.Schema, b *blackHole) string {
+	return strings.Replace(s.DSN, s.Server.Addr(), b.listener.Addr().String(), 1)
+}
+
 func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		hole := newBlackHole(t, s.Server.Addr)
-		dsn := strings.Replace(s.DSN, s.Server.Addr(), hole.listener.Addr().String(), 1)
 		rec := newRecorder()
 		cfg := quick()
 		cfg.callTimeout = time.Second
-		relay := startRelayAt(t, s, dsn, rec, cfg, nil)
+		relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
 		enqueue(t, s, message("before"))
 		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
 		hole.set(true)

@@ -1,0 +1,112 @@
+package starter
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/outbox"
+)
+
+// TestAShardIsHandedOverWithALockedRow: a producer's open transaction, which may last for hours, keeps no relay from its share.
+func TestAShardIsHandedOverWithALockedRow(t *testing.T) { // scenarios 13, 37
+	for name, outcome := range map[string]Outcome{
+		"to be deleted": {}, "to be moved": {Class: Reused, Reason: "used before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+				ids := enqueue(t, s, messages("held", 200)...) // some in every shard outside the express lane
+				tx, err := s.DB.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					if _, err := outbox.Enqueue(t.Context(), tx, message(id)); err == nil {
+						t.Fatal("a pending ID was accepted twice")
+					}
+				}
+				rec := newRecorder()
+				rec.answer = func(context.Context, *outbox.Row, int) Outcome { return outcome }
+				a := startRelay(t, s, rec, quick())
+				rec.await(t, "a start of each", func(r *recorder) bool { return len(r.attempts) == len(ids) })
+				b := startRelay(t, s, rec, quick())
+				awaitShared(t, a, b)
+				if n := pending(t, s); n != len(ids) {
+					t.Fatalf("%d rows, want all that are held", n)
+				}
+				if err := tx.Rollback(); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+			})
+		})
+	}
+}
+
+// TestARelayEndsItsOwnPreviousSessionOnly: it is known by the mark it holds, since servers give connection IDs anew.
+func TestARelayEndsItsOwnPreviousSessionOnly(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		r, err := New(openDSN(t, s.DSN), newRecorder(), quick())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.hard = t.Context()
+		term := func() *sessions {
+			t.Helper()
+			opened, err := r.openSessions(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := opened.close(); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := r.endStale(t.Context(), opened); err != nil {
+				t.Fatal(err)
+			}
+			return opened
+		}
+		lives := func(l *locks.Session) bool {
+			return count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Killed' AND id = "+itoa(l.ID())) == 1
+		}
+		first := term()
+		second := term()
+		eventually(t, "the end of the first term's session", func() bool { return !lives(first.lock) })
+
+		// The server was started again: the second term's connection ID is somebody else's now.
+		mark := r.stale.mark
+		if _, err := second.lock.Unlock(t.Context(), mark); err != nil {
+			t.Fatal(err)
+		}
+		third := term()
+		if !lives(second.lock) {
+			t.Error("a session was ended that does not hold the mark")
+		}
+		// And even where somebody holds the mark, it is the session meant only with both.
+		r.stale.id = second.lock.ID()
+		term()
+		if !lives(second.lock) || !lives(third.lock) {
+			t.Error("a session was ended, of which only the mark or only the connection ID fits")
+		}
+	})
+}
+
+// TestARelayIsBackBeforeTheServerGivesUpItsSession: after a cut of the network the server knows nothing of the client's end.
+func TestARelayIsBackBeforeTheServerGivesUpItsSession(t *testing.T) { // scenario 5
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		hole := newBlackHole(t, s.Server.Addr)
+		cfg := quick()
+		cfg.callTimeout = 500 * time.Millisecond
+		cfg.sessionTimeout = time.Hour
+		relay := startRelayAt(t, s, throughHole(s, hole), newRecorder(), cfg, nil)
+		awaitShared(t, relay)
+		hole.set(true)
+		relay.conds.await(t, CondDatabase, true)
+		hole.set(false)
+		relay.conds.await(t, CondDatabase, false)
+		awaitShared(t, relay) // all shards: nobody else holds the locks
+	})
+}
