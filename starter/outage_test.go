@@ -224,6 +224,50 @@ func TestStopDrains(t *testing.T) { // scenario 6
 	})
 }
 
+// TestStopInTheMiddleOfAReadDrains: the read is cut short, which is no failure of the session.
+func TestStopInTheMiddleOfAReadDrains(t *testing.T) { // scenario 6
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		release := make(chan struct{})
+		rec := newRecorder()
+		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
+			<-release
+			return Outcome{}
+		}
+		relay := startRelay(t, s, rec, quick())
+		enqueue(t, s, messages("m", 40)...)
+		eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
+		conn, err := s.DB.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		exec := func(statement string) {
+			t.Helper()
+			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec("LOCK TABLES outbox_messages WRITE") // reads hang
+		eventually(t, "a read that hangs", func() bool {
+			return count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'") > 0
+		})
+		stopped := make(chan error, 1)
+		go func() { stopped <- relay.stop() }()
+		eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
+		close(release)
+		exec("UNLOCK TABLES")
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		if n := pending(t, s); n != 0 || rec.total() != 40 {
+			t.Errorf("%d rows are left and %d have started, want 0 and 40", n, rec.total())
+		}
+		if n, c := relay.conds.find(CondDatabase, true); n != 0 {
+			t.Errorf("reported: %+v", c)
+		}
+	})
+}
+
 func TestStopEndsWithinItsGrace(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
