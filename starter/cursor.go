@@ -51,7 +51,8 @@ func (c *cursors) probeNow() { c.nextProbe = time.Time{} }
 func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outbox.Position {
 	c.decideTurn(owned, now)
 	arms := owned.perLane()
-	if c.lean {
+	lean := c.lean && !c.turn // a probe must pass over every shard, and soon
+	if lean {
 		arms[others] = min(arms[others], max(1, rooms[others]/leanRows))
 	}
 	var out []outbox.Position
@@ -73,7 +74,7 @@ func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outb
 		}
 		out = append(out, p)
 	}
-	if c.lean && taken[others] > 0 {
+	if lean && taken[others] > 0 {
 		c.next = int(out[len(out)-1].Shard) + 1
 	}
 	return out
@@ -142,7 +143,7 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 			c.found = now
 		}
 	}
-	if asks > 0 && !(c.turn && c.behind) {
+	if asks > 0 && (!c.turn || short == 0 && !c.behind) { // a probe's short page tells nothing of what waits ahead
 		c.lean = short == 0
 	}
 	return more

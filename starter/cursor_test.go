@@ -61,6 +61,12 @@ func TestLeanPagesTakeFewShardsInTurn(t *testing.T) {
 			for range outbox.FirstExpressShard {
 				now = now.Add(time.Millisecond)
 				asked, more := turnPage(&c, rooms, noExpress(), now)
+				for c.turn { // a probe's page, of all shards
+					if len(asked) != outbox.Shards {
+						t.Fatalf("a probe of %d shards", len(asked))
+					}
+					asked, more = turnPage(&c, rooms, noExpress(), now)
+				}
 				shards := othersAsked(asked)
 				if len(shards) != arms || !c.lean || !more {
 					t.Fatalf("a page of %d other shards, lean %v, more %v", len(shards), c.lean, more)
@@ -171,5 +177,29 @@ func TestProbeBehindTheUUIDsLeavesLeanPagesAsTheyAre(t *testing.T) {
 				t.Errorf("full=%v: a probe's turn %v; lean %v, and %v before", full, c.turn, c.lean, lean)
 			}
 		}
+	}
+}
+
+// TestABacklogOfTheOthersKeepsNoProbeBack: an express row that commits late, or has a natural key, stands behind the cursor.
+func TestABacklogOfTheOthersKeepsNoProbeBack(t *testing.T) {
+	var c cursors
+	now := time.Now()
+	for shard := outbox.FirstExpressShard; shard < outbox.Shards; shard++ {
+		c.shards[shard].forward = "z:last"
+	}
+	heads := 0
+	const pages = 2000
+	for range pages {
+		now = now.Add(50 * time.Millisecond)
+		asked, _ := turnPage(&c, 256, noExpress(), now)
+		for _, p := range asked {
+			if laneOf(p.Shard) == express && p.After == "" {
+				heads++
+			}
+		}
+	}
+	// A probe is due each 200 ms, and takes a page or two.
+	if due := 16 * pages / 4; heads < due/2 {
+		t.Errorf("the heads of express shards were read %d times; about %d were due", heads, due)
 	}
 }
