@@ -115,7 +115,7 @@ type rowsQueryer interface {
 
 // find returns those of keys whose rows are there and, with a lock clause, could be locked.
 func (d *Deleter) find(ctx context.Context, q rowsQueryer, keys []Key, lock string) ([]Key, error) {
-	query := fmt.Sprintf("SELECT o.shard, o.message_id, o.created_at FROM "+keyTable, d.table.name("outbox_messages")) + lock
+	query := fmt.Sprintf("SELECT o.shard, o.message_id, CAST(o.created_at AS CHAR) FROM "+keyTable, d.table.name("outbox_messages")) + lock
 	rows, err := q.QueryContext(ctx, query, keysJSON(keys))
 	if err != nil {
 		return nil, fmt.Errorf("find rows: %w", err)

@@ -84,15 +84,17 @@ type Page struct {
 	Rows   []Row
 }
 
-// columns come in the order of scan. Times are taken in the session's time zone, which the session has set to UTC.
+// columns come in the order of the cells. Times are taken in the session's time zone, which the session has set to UTC, and
+// as text, whatever the pool makes of times.
 const columns = `shard, message_id, event_type, OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) AS size,
  IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, payload, NULL) AS payload,
  IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, headers, NULL) AS headers,
- deliver_at, TIMESTAMPDIFF(MICROSECOND, NOW(6), deliver_at) AS deliver_in, priority, created_at`
+ CAST(deliver_at AS CHAR) AS deliver_at, TIMESTAMPDIFF(MICROSECOND, NOW(6), deliver_at) AS deliver_in, priority,
+ CAST(created_at AS CHAR) AS created_at`
 
 // serverArm is the row that every page begins with: who answered, and whether it can be written to.
 const serverArm = `(SELECT 255 AS shard, %s AS message_id, '' AS event_type, 0 AS size, NULL AS payload, NULL AS headers,
- NULL AS deliver_at, %s AS deliver_in, 0 AS priority, NOW(6) AS created_at)`
+ NULL AS deliver_at, %s AS deliver_in, 0 AS priority, CAST(NOW(6) AS CHAR) AS created_at)`
 
 const shardArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
  WHERE shard = ? AND message_id > ? AND message_id < '~' ORDER BY message_id LIMIT ?)`
@@ -213,10 +215,16 @@ type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Load reads the payload and headers of a large row. ErrGone says that the row is not there any more.
+// Load reads the payload and headers of a large row, on a session of any settings. ErrGone says that the row is not there
+// any more.
 func (t Table) Load(ctx context.Context, q Queryer, row *Row) error {
-	err := q.QueryRowContext(ctx, "SELECT payload, headers FROM "+t.name("outbox_messages")+
-		" WHERE shard = ? AND message_id = ? AND created_at = ?", row.Shard, row.MessageID, row.CreatedAt).
+	created, err := time.Parse(timeFormat, row.CreatedAt)
+	if err != nil {
+		return fmt.Errorf("outbox: load %s: %w", row.MessageID, err)
+	}
+	instant := fmt.Sprintf("%d.%06d", created.Unix(), created.Nanosecond()/1000)
+	err = q.QueryRowContext(ctx, "SELECT CAST(payload AS BINARY), CAST(headers AS BINARY) FROM "+t.name("outbox_messages")+
+		" WHERE shard = ? AND message_id = ? AND UNIX_TIMESTAMP(created_at) = CAST(? AS DECIMAL(20, 6))", row.Shard, row.MessageID, instant).
 		Scan(&row.Payload, &row.Headers)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrGone

@@ -32,24 +32,27 @@ func (k Kind) StateExprs() (id, readOnly string) {
 
 // Prepare makes conn a session of the relay: READ COMMITTED, so that no read or delete takes a gap lock that would keep
 // a producer from inserting; UTC, so that times mean the same to all; a strict sql_mode; utf8mb4, since the server would
-// send '?' for every character that the session's character set lacks, and the payload must arrive byte for byte.
+// send '?' for every character that the session's character set lacks, and the payload must arrive byte for byte. And the
+// server itself ends a statement that its client has given up: under a long table lock they would pile up.
 func Prepare(ctx context.Context, conn *sql.Conn) (Kind, error) {
+	var version string
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return 0, fmt.Errorf("outbox: read the server's version: %w", err)
+	}
+	kind, limit := MySQL, "max_execution_time = 10000"
+	if strings.Contains(version, "MariaDB") {
+		kind, limit = MariaDB, "max_statement_time = 10"
+	}
 	for _, set := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		"SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, NAMES utf8mb4",
+		"SET SESSION lock_wait_timeout = 5, innodb_lock_wait_timeout = 5, " + limit,
 	} {
 		if _, err := conn.ExecContext(ctx, set); err != nil {
 			return 0, fmt.Errorf("outbox: %s: %w", set, err)
 		}
 	}
-	var version string
-	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-		return 0, fmt.Errorf("outbox: read the server's version: %w", err)
-	}
-	if strings.Contains(version, "MariaDB") {
-		return MariaDB, nil
-	}
-	return MySQL, nil
+	return kind, nil
 }
 
 // State asks who answers on q.

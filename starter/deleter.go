@@ -13,6 +13,7 @@ type deleter struct {
 	relay  *Relay
 	rows   *outbox.Deleter
 	server outbox.ServerState
+	used   time.Time // when the session was last
 }
 
 func (d *deleter) run(ctx context.Context) error {
@@ -23,6 +24,9 @@ func (d *deleter) run(ctx context.Context) error {
 			d.relay.finds.release(keys)
 			return err
 		}
+		if len(keys)+len(fails) > 0 {
+			d.used = time.Now()
+		}
 		if len(keys) > 0 {
 			if err := d.delete(ctx, keys); err != nil {
 				return err
@@ -32,8 +36,29 @@ func (d *deleter) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if err := d.keepAlive(ctx); err != nil {
+			return err
+		}
 		d.await(ctx, wait)
 	}
+}
+
+// keepAlive uses the session before the server ends it for its idleness, and looks who answers.
+func (d *deleter) keepAlive(ctx context.Context) error {
+	if time.Since(d.used) < d.relay.cfg.sessionTimeout/3 {
+		return nil
+	}
+	d.used = time.Now()
+	call, cancel := context.WithTimeout(ctx, d.relay.cfg.callTimeout)
+	defer cancel()
+	state, err := d.rows.State(call)
+	if ctx.Err() != nil {
+		return nil // a stop is no error
+	}
+	if err != nil {
+		return fmt.Errorf("keep a session alive: %w", err)
+	}
+	return sameServer(d.server, state)
 }
 
 func (d *deleter) await(ctx context.Context, wait time.Duration) {

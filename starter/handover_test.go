@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,21 +75,23 @@ func TestARelayEndsItsOwnPreviousSessionOnly(t *testing.T) {
 		}
 		first := term()
 		second := term()
-		eventually(t, "the end of the first term's session", func() bool { return !lives(first.lock) })
+		eventually(t, "the end of all of the first term's sessions", func() bool { return !slices.ContainsFunc(first.all, lives) })
 
-		// The server was started again: the second term's connection ID is somebody else's now.
-		mark := r.stale.mark
-		if _, err := second.lock.Unlock(t.Context(), mark); err != nil {
-			t.Fatal(err)
+		// The server was started again: the second term's connection IDs are somebody else's now.
+		for i, m := range second.marks {
+			if _, err := second.all[i].Unlock(t.Context(), m.name); err != nil {
+				t.Fatal(err)
+			}
 		}
 		third := term()
-		if !lives(second.lock) {
-			t.Error("a session was ended that does not hold the mark")
+		if slices.ContainsFunc(second.all, func(l *locks.Session) bool { return !lives(l) }) {
+			t.Error("a session was ended that does not hold its mark")
 		}
 		// And even where somebody holds the mark, it is the session meant only with both.
-		r.stale.id = second.lock.ID()
+		r.stale[0].id = second.owner().ID()
+		r.stale = r.stale[:1]
 		term()
-		if !lives(second.lock) || !lives(third.lock) {
+		if !lives(second.owner()) || !lives(third.owner()) {
 			t.Error("a session was ended, of which only the mark or only the connection ID fits")
 		}
 	})

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -164,7 +165,11 @@ func startRelay(t *testing.T, s *testdb.Schema, starter Starter, cfg Config) *ru
 
 func startRelayAt(t *testing.T, _ *testdb.Schema, dsn string, starter Starter, cfg Config, prepare func(*Relay)) *running {
 	t.Helper()
-	db := openDSN(t, dsn)
+	return startRelayOn(t, openDSN(t, dsn), starter, cfg, prepare)
+}
+
+func startRelayOn(t *testing.T, db *sql.DB, starter Starter, cfg Config, prepare func(*Relay)) *running {
+	t.Helper()
 	conds := &conditions{}
 	cfg.Report = conds.report
 	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))

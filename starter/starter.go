@@ -55,15 +55,22 @@ type Relay struct {
 	databaseAway atomic.Int32 // by what
 	cannotMove   atomic.Bool
 	table        outbox.Table
-	stale        staleSession // the present term's, for the next one
-	hangs        func()       // tests make the reader hang here
+	stale        []mark // of sessions that the server may still have
+	hangs        func() // tests make the reader hang here
 }
+
+// minConnections is what a relay needs of its pool.
+const minConnections = 2 + deleters + 2
 
 // New returns a relay over the tables in db's database. Config's zero value is complete.
 func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if most := db.Stats().MaxOpenConnections; most > 0 && most < minConnections {
+		return nil, fmt.Errorf("starter: the pool may open %d connections; a relay needs %d: %d sessions of its own, one to look at the "+
+			"namespace, one to read large messages", most, minConnections, 2+deleters)
 	}
 	r := &Relay{
 		cfg: cfg, db: db, starter: s,

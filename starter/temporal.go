@@ -33,6 +33,7 @@ type Temporal struct {
 	namespace string
 	taskQueue string
 	eager     bool
+	data      converter.DataConverter
 }
 
 // TemporalConfig configures NewTemporal.
@@ -43,12 +44,18 @@ type TemporalConfig struct {
 	TaskQueue string
 	// Eager asks for eager starts: a worker made from the same client takes the first task at once.
 	Eager bool
+	// DataConverter is the client's, where it has one of its own: the memo is written by it. Default the SDK's.
+	DataConverter converter.DataConverter
 }
 
 // NewTemporal returns a Starter on c.
 func NewTemporal(c client.Client, cfg TemporalConfig) *Temporal {
+	data := cfg.DataConverter
+	if data == nil {
+		data = converter.GetDefaultDataConverter()
+	}
 	return &Temporal{
-		client: c, eager: cfg.Eager,
+		client: c, eager: cfg.Eager, data: data,
 		namespace: or(cfg.Namespace, client.DefaultNamespace), taskQueue: or(cfg.TaskQueue, schemas.WorkflowTaskQueue),
 	}
 }
@@ -126,7 +133,7 @@ func (t *Temporal) compare(ctx context.Context, id, hash string) Outcome {
 	var had string
 	field := info.GetMemo().GetFields()[schemas.MemoHash]
 	if field != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(field, &had); err != nil {
+		if err := t.data.FromPayload(field, &had); err != nil {
 			had = ""
 		}
 	}

@@ -4,6 +4,13 @@ import (
 	"context"
 	"testing"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/outbox"
 )
@@ -59,4 +66,49 @@ func TestWhatIsCertainlyBadMovesAtOnce(t *testing.T) {
 			t.Errorf("%d have started, %d rows are left", rec.total(), pending(t, s))
 		}
 	})
+}
+
+// encodingClient writes the memo as the SDK does, with the converter of its user.
+type encodingClient struct {
+	client.Client
+	dc   converter.DataConverter
+	memo map[string]*commonpb.Payload
+	id   string
+}
+
+func (c *encodingClient) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	if c.memo != nil {
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("already", "", "")
+	}
+	c.memo, c.id = map[string]*commonpb.Payload{}, o.ID
+	for k, v := range o.Memo {
+		p, err := c.dc.ToPayload(v)
+		if err != nil {
+			return nil, err
+		}
+		c.memo[k] = p
+	}
+	return nil, nil
+}
+
+func (c *encodingClient) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: c.id}, Memo: &commonpb.Memo{Fields: c.memo}}}, nil
+}
+
+// TestTheMemoIsReadByTheClientsConverter: otherwise each message that comes twice would be taken for another one with its ID.
+func TestTheMemoIsReadByTheClientsConverter(t *testing.T) {
+	dc := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), converter.NewZlibCodec(converter.ZlibCodecOptions{AlwaysEncode: true}))
+	temporal := NewTemporal(&encodingClient{dc: dc}, TemporalConfig{DataConverter: dc})
+	first, other := row(1, "a"), row(1, "a")
+	other.Payload = []byte("2")
+	for i, c := range []struct {
+		row  *outbox.Row
+		want Class
+	}{{&first, Started}, {&first, Duplicate}, {&other, Reused}} {
+		c.row.CreatedAt = "2026-01-01 00:00:00.000000"
+		if o := temporal.Start(t.Context(), c.row, 0); o.Class != c.want {
+			t.Errorf("start %d: %v %s, want %v", i+1, o.Class, o.Reason, c.want)
+		}
+	}
 }

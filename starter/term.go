@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,12 +18,24 @@ import (
 // deleters is how many sessions delete. A second one hides the commit of the first.
 const deleters = 2
 
-// sessions are a term's connections. All of them lead to one server, which can be written to, or the term ends.
+// sessions are a term's connections. All of them lead to one server, which can be written to, or the term ends. The server
+// ends each by itself when its client is gone without a word: a deleter's would keep its rows locked.
 type sessions struct {
-	lock   *locks.Session
-	conns  []*sql.Conn // reader and deleters
+	all    []*locks.Session // the owner's, the reader's, the deleters'
+	marks  []mark
 	kind   outbox.Kind
 	server outbox.ServerState
+}
+
+func (s *sessions) owner() *locks.Session   { return s.all[0] }
+func (s *sessions) reader() *sql.Conn       { return s.all[1].Conn() }
+func (s *sessions) deleter(i int) *sql.Conn { return s.all[2+i].Conn() }
+
+// mark is a lock by a name that nobody else has. Servers give connection IDs anew after a restart; whoever holds the mark is
+// the session that took it.
+type mark struct {
+	id   int64
+	name string
 }
 
 // term opens the sessions and works on them until ctx ends or any of them fails in any way. Then all are ended, which
@@ -55,7 +68,7 @@ func (r *Relay) term(ctx context.Context) (err error) {
 
 	group.Go(func() error { return r.newReader(s, own).run(reading) })
 	for i := range deleters {
-		d := &deleter{relay: r, rows: r.table.NewDeleter(s.conns[1+i], s.kind), server: s.server}
+		d := &deleter{relay: r, rows: r.table.NewDeleter(s.deleter(i), s.kind), server: s.server}
 		group.Go(func() error { return d.run(draining) })
 	}
 	group.Go(func() error { return own.run(draining) })
@@ -81,7 +94,7 @@ const drainPoll = 5 * time.Millisecond
 
 func (r *Relay) newReader(s *sessions, own *owner) *reader {
 	return &reader{
-		relay: r, pages: r.table.NewReader(s.conns[0], s.kind), server: s.server, owner: own,
+		relay: r, pages: r.table.NewReader(s.reader(), s.kind), server: s.server, owner: own,
 		pace: pace{longest: r.cfg.MaxPoll, done: func() int64 { return r.stats.started.Load() + r.stats.duplicates.Load() }},
 	}
 }
@@ -95,55 +108,58 @@ func (r *Relay) openSessions(ctx context.Context) (s *sessions, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
 	defer cancel()
-	if s.lock, err = locks.Open(ctx, r.db, r.cfg.sessionTimeout); err != nil {
-		return s, err
-	}
-	if s.server, s.kind, err = prepare(ctx, s.lock.Conn()); err != nil {
-		return s, err
-	}
-	for range 1 + deleters {
-		conn, err := r.db.Conn(ctx)
-		if err != nil {
-			return s, fmt.Errorf("connect: %w", err)
-		}
-		s.conns = append(s.conns, conn)
-		state, _, err := prepare(ctx, conn)
-		if err != nil {
-			return s, err
-		}
-		if err := sameServer(s.server, state); err != nil {
+	for range 2 + deleters {
+		if err = s.open(ctx, r); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// endStale ends the session of this relay's own previous term, where the server still holds it: after a network cut it
-// knows nothing of the client's end, and would keep its locks until its time-out. A user may end sessions of its own.
+func (s *sessions) open(ctx context.Context, r *Relay) error {
+	session, err := locks.Open(ctx, r.db, r.cfg.sessionTimeout)
+	if err != nil {
+		return err
+	}
+	s.all = append(s.all, session)
+	state, kind, err := prepare(ctx, session.Conn())
+	if err != nil {
+		return err
+	}
+	if len(s.all) == 1 {
+		s.server, s.kind = state, kind
+	}
+	if err := sameServer(s.server, state); err != nil {
+		return err
+	}
+	m := mark{id: session.ID(), name: locks.Name("", "relay session "+rand.Text())}
+	s.marks = append(s.marks, m)
+	_, err = session.TryLock(ctx, m.name)
+	return err
+}
+
+// endStale ends the sessions of this relay's own previous terms that the server still has: after a network cut it knows
+// nothing of the client's end, and would keep their locks until they time out. A user may end sessions of its own.
 func (r *Relay) endStale(ctx context.Context, s *sessions) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
 	defer cancel()
-	stale := r.stale
-	r.stale = staleSession{id: s.lock.ID(), mark: locks.Name("", "relay session "+rand.Text())}
-	if _, err := s.lock.TryLock(ctx, r.stale.mark); err != nil {
-		return err
+	before := r.stale
+	r.stale = append(slices.Clone(s.marks), before...) // until it is known that they have ended
+	for _, m := range before {
+		holder, err := s.owner().Holder(ctx, m.name)
+		if err != nil {
+			return err
+		}
+		if holder != m.id {
+			continue
+		}
+		r.cfg.Logger.Info("ending a previous session of this relay, which the server still has", "connection_id", m.id)
+		if err := s.owner().Kill(ctx, m.id); err != nil {
+			return err
+		}
 	}
-	if stale.mark == "" {
-		return nil
-	}
-	holder, err := s.lock.Holder(ctx, stale.mark)
-	if err != nil || holder != stale.id {
-		return err
-	}
-	r.cfg.Logger.Info("ending this relay's previous session, which the server still holds", "connection_id", stale.id)
-	return s.lock.Kill(ctx, stale.id)
-}
-
-// staleSession is a lock session of this relay. Servers give connection IDs anew after a restart; so it holds a lock by a
-// name that nobody else has, and whoever holds that is it.
-type staleSession struct {
-	id   int64
-	mark string
+	r.stale = s.marks
+	return nil
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kind outbox.Kind, err error) {
@@ -173,11 +189,8 @@ func (r *Relay) restoreSentinels(ctx context.Context, conn *sql.Conn) error {
 // close ends every session. None goes back to the pool: locks, settings and a call cut short end with them.
 func (s *sessions) close() error {
 	var errs []error
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
-	for _, c := range s.conns {
-		errs = append(errs, locks.End(c))
+	for _, session := range s.all {
+		errs = append(errs, session.Close())
 	}
 	return errors.Join(errs...)
 }
