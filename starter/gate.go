@@ -22,6 +22,7 @@ type gate struct {
 	failing  time.Time // since when
 	outage   bool      // the namespace did not answer since the gate closed
 	cond     Condition
+	closed   time.Time // since when; before the first opening the zero time
 	verified time.Time
 	suspects map[string]*suspect
 	proof    time.Time       // when the latest start that succeeded began: what was refused before is not the configuration's fault
@@ -83,6 +84,16 @@ func (g *gate) allow(now time.Time) bool {
 		return true
 	}
 	return false
+}
+
+// sickAfter is how long a gate is closed before other relays take over, which costs a hand-over there and back.
+const sickAfter = 3 * time.Second
+
+// well reports whether workflows can be started, or could until a moment ago.
+func (g *gate) well(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open || !g.closed.IsZero() && now.Sub(g.closed) < sickAfter
 }
 
 func (g *gate) isOpen() bool {
@@ -175,6 +186,9 @@ func (g *gate) close(o Outcome) []Condition {
 		"attempt; the relay tries again by itself"
 	if o.Class == Misconfigured {
 		name, detail = CondMisconfigured, o.Reason+". Nothing is moved to outbox_failed; the relay tries again by itself"
+	}
+	if g.open {
+		g.closed = time.Now()
 	}
 	answers := g.trials+g.trying > 0 || time.Since(g.verified) < stale
 	g.open, g.trials, g.trying = false, 0, 0

@@ -113,3 +113,40 @@ func TestARelayIsBackBeforeTheServerGivesUpItsSession(t *testing.T) { // scenari
 		awaitShared(t, relay) // all shards: nobody else holds the locks
 	})
 }
+
+// TestASickRelayOwnsNothingBesideAWellOne: it reaches the database and not Temporal. Alone, or among others like it, it keeps
+// its shards, and waits.
+func TestASickRelayOwnsNothingBesideAWellOne(t *testing.T) {
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		sick, well := newRecorder(), newRecorder()
+		for _, rec := range []*recorder{sick, well} {
+			rec.answer = func(context.Context, *outbox.Row, int) (o Outcome) {
+				rec.set(func(r *recorder) {
+					if r.away {
+						o = Outcome{Class: Away, Reason: "no frontend"}
+					}
+				})
+				return o
+			}
+		}
+		sick.set(func(r *recorder) { r.away = true })
+		a := startRelay(t, s, sick, quick())
+		awaitShared(t, a)
+		b := startRelay(t, s, well, quick())
+		shards := func(want ...int64) func() bool {
+			return func() bool { return a.Stats().Shards == want[0] && b.Stats().Shards == want[1] }
+		}
+		eventually(t, "the well relay has all shards", shards(0, outbox.Shards))
+		enqueue(t, s, messages("first", 320)...)
+		well.await(t, "all", func(r *recorder) bool { return len(r.starts) == 320 })
+
+		well.set(func(r *recorder) { r.away = true }) // for long enough to tell it from a blink
+		enqueue(t, s, message("looks"))              // a relay without rows does not look at the namespace
+		eventually(t, "two that are ill share", func() bool { return a.Stats().Shards > 0 && b.Stats().Shards > 0 })
+
+		sick.set(func(r *recorder) { r.away = false })
+		eventually(t, "the one that is well again has all shards", shards(outbox.Shards, 0))
+		enqueue(t, s, messages("second", 320)...)
+		sick.await(t, "all", func(r *recorder) bool { return len(r.starts)+well.total() >= 641 })
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,9 @@ func (s *shardSet) perLane() (n [2]int) {
 // owner shares the shards out among the relays that live. It holds one of the membership slots and a lock for each shard
 // it owns, all on one session; when that ends, for whatever reason, everything is free at once.
 //
+// A member that can start workflows holds its well lock too. While any does, those that cannot (a wrong address, an expired
+// certificate) own nothing: their share would stand still.
+//
 // Ownership only saves work: two relays with one shard start nothing twice.
 type owner struct {
 	relay     *Relay
@@ -38,8 +42,10 @@ type owner struct {
 	lookSQL   string
 	server    outbox.ServerState
 	slots     []string // lock names
+	wells     []string // beside each slot
 	shards    []string
 	slot      int          // ours, or -1
+	well      bool         // we hold our well lock
 	progress  atomic.Int64 // the reader's reads
 	seen      int64
 	sentinels time.Time // when they were last looked for
@@ -60,14 +66,15 @@ func newOwner(r *Relay, s *sessions) (*owner, error) {
 	}
 	for i := range memberSlots {
 		o.slots = append(o.slots, locks.Name(database.String, fmt.Sprintf("relay %02d", i)))
+		o.wells = append(o.wells, locks.Name(database.String, fmt.Sprintf("relay %02d well", i)))
 	}
 	for i := range outbox.Shards {
 		o.shards = append(o.shards, locks.Name(database.String, fmt.Sprintf("shard %02d", i)))
 	}
 	id, readOnly := s.kind.StateExprs()
 	columns := []string{id, readOnly}
-	for _, slot := range o.slots {
-		columns = append(columns, locks.HeldExpr(slot))
+	for _, name := range slices.Concat(o.slots, o.wells) {
+		columns = append(columns, locks.HeldExpr(name))
 	}
 	o.lookSQL = "SELECT " + strings.Join(columns, ", ")
 	return o, o.tick(ctx)
@@ -117,7 +124,7 @@ const (
 )
 
 func (o *owner) tick(ctx context.Context) error {
-	live, err := o.look(ctx)
+	live, well, err := o.look(ctx)
 	if err != nil {
 		return fmt.Errorf("ownership: %w", err)
 	}
@@ -126,21 +133,53 @@ func (o *owner) tick(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.share(ctx, live)
+	if err := o.tellHealth(ctx, well); err != nil {
+		return err
+	}
+	return o.share(ctx, among(live, well))
 }
 
-// look reads, in one round trip, who answers and which membership slots are held.
-func (o *owner) look(ctx context.Context) (live []bool, err error) {
-	live = make([]bool, len(o.slots))
+// look reads, in one round trip, who answers, which membership slots are held, and by whom that is well.
+func (o *owner) look(ctx context.Context) (live, well []bool, err error) {
+	held := make([]bool, len(o.slots)+len(o.wells))
 	var state outbox.ServerState
 	targets := []any{&state.ID, &state.ReadOnly}
-	for i := range live {
-		targets = append(targets, &live[i])
+	for i := range held {
+		targets = append(targets, &held[i])
 	}
 	if err := o.session.Conn().QueryRowContext(ctx, o.lookSQL).Scan(targets...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return live, sameServer(o.server, state)
+	return held[:len(o.slots)], held[len(o.slots):], sameServer(o.server, state)
+}
+
+// tellHealth takes the well lock while workflows can be started, and frees it when they could not be for a while.
+func (o *owner) tellHealth(ctx context.Context, well []bool) error {
+	healthy := o.relay.gate.well(time.Now())
+	if o.slot < 0 || healthy == o.well {
+		return nil
+	}
+	lock := o.session.TryLock
+	if !healthy {
+		lock = o.session.Unlock
+	}
+	done, err := lock(ctx, o.wells[o.slot])
+	if err != nil {
+		return err
+	}
+	if done[0] {
+		o.well, well[o.slot] = healthy, healthy
+		o.relay.cfg.Logger.Info("relay can start workflows", "now", healthy, "slot", o.slot)
+	}
+	return nil
+}
+
+// among are the members that share the shards out: those that are well, or all where none is.
+func among(live, well []bool) []bool {
+	if slices.Contains(well, true) {
+		return well
+	}
+	return live
 }
 
 // join takes a free slot, if there is one.
