@@ -132,6 +132,9 @@ func (d *deleter) move(ctx context.Context, fails []failing) error {
 			continue
 		}
 		d.relay.rows.deleted([]outbox.Key{f.key})
+		if !moved {
+			d.canMove("the message is gone")
+		}
 		if moved || f.unsure { // gone: the move whose answer was lost did come to its end
 			d.report(f)
 		}
@@ -154,12 +157,9 @@ func (d *deleter) works(ctx context.Context) bool {
 	return err == nil && sameServer(d.server, state) == nil
 }
 
-// notMovedPause is how long a message that could not be moved is left.
-const notMovedPause = 10 * time.Second
-
 // notMoved leaves a message where it is, so that the others go on.
 func (d *deleter) notMoved(f failing, err error) {
-	f.after = time.Now().Add(notMovedPause)
+	f.after = time.Now().Add(d.relay.cfg.maxBackoff)
 	d.relay.finds.fail(f)
 	if d.relay.cannotMove.CompareAndSwap(false, true) {
 		d.relay.cfg.Report(Condition{
@@ -170,11 +170,15 @@ func (d *deleter) notMoved(f failing, err error) {
 	}
 }
 
+func (d *deleter) canMove(detail string) {
+	if d.relay.cannotMove.CompareAndSwap(true, false) {
+		d.relay.cfg.Report(Condition{Name: CondNotMoved, Detail: detail})
+	}
+}
+
 func (d *deleter) report(f failing) {
 	d.relay.stats.failed.Add(1)
-	if d.relay.cannotMove.CompareAndSwap(true, false) {
-		d.relay.cfg.Report(Condition{Name: CondNotMoved, Detail: "messages can be moved to outbox_failed again"})
-	}
+	d.canMove("messages can be moved to outbox_failed again")
 	name := CondFailed
 	if f.reason == outbox.ReasonIDReused {
 		name = CondIDReused

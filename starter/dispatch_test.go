@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,7 +19,7 @@ func idleRelay(t *testing.T, s Starter) *running {
 	conds := &conditions{}
 	cfg := quick()
 	cfg.Report = conds.report
-	r, err := New(nil, s, cfg)
+	r, err := New(new(sql.DB), s, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

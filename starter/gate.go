@@ -14,6 +14,7 @@ type gate struct {
 	mu       sync.Mutex
 	cfg      Config
 	open     bool
+	size     int // of the next trial
 	trials   int // closed, but the namespace answers: so many starts may be tried
 	trying   int // trials that are running
 	until    time.Time
@@ -25,6 +26,8 @@ type gate struct {
 	closed   time.Time // since when; before the first opening the zero time
 	verified time.Time
 	suspects map[string]*suspect
+	starts   int             // so many have succeeded
+	refusals int             // and were refused
 	proof    time.Time       // when the latest start that succeeded began: what was refused before is not the configuration's fault
 	blamed   map[string]bool // messages refused since the last success
 	wake     chan struct{}   // the guard should look
@@ -33,8 +36,9 @@ type gate struct {
 
 // suspect is a message that Temporal refused. It is guilty once another message, begun later, has started.
 type suspect struct {
-	refused time.Time // first
-	times   int
+	refused          time.Time // first
+	times            int
+	starts, refusals int // the gate's at that time
 }
 
 const (
@@ -49,10 +53,14 @@ const (
 	// reported as the configuration, and stays in the table until a start proves otherwise.
 	refusalsAlone = 6
 	// refusalsToMove: a message refused so often in a row, over some 15 seconds, while another start has succeeded since the
-	// first time, is to blame. Once is not enough: of several frontends one can be wrong.
-	refusalsToMove = 5
+	// first time, is to blame. Once is not enough: of several frontends one can be wrong. Where more than every tenth start of
+	// others was refused meanwhile that may be so, and it takes refusalsAmongMany: some minutes.
+	refusalsToMove    = 5
+	refusalsAmongMany = 20
 	// trialsAtOnce: of so many rows tried together one success opens the gate. A single one could be a bad row.
 	trialsAtOnce = 16
+	// trialsAtMost: while all of a trial are refused the next is twice as large. Behind many bad messages there may be good ones.
+	trialsAtMost = 128
 	// trialPause bounds the pause between trials while the namespace answers.
 	trialPause = 500 * time.Millisecond
 	// A namespace verified longer ago than stale is verified again; one verified longer ago than expired starts nothing.
@@ -61,7 +69,7 @@ const (
 
 func newGate(cfg Config) *gate {
 	return &gate{
-		cfg: cfg, backoff: newBackoff(cfg.minBackoff, cfg.maxBackoff), wake: make(chan struct{}, 1),
+		cfg: cfg, size: trialsAtOnce, backoff: newBackoff(cfg.minBackoff, cfg.maxBackoff), wake: make(chan struct{}, 1),
 		suspects: map[string]*suspect{}, blamed: map[string]bool{},
 	}
 }
@@ -158,8 +166,8 @@ func (g *gate) verifiedAs(o Outcome) []Condition {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o.Class != Started {
-		g.outage = true
-		return g.close(o)
+		g.outage, g.size = true, trialsAtOnce
+		return g.close(o, false)
 	}
 	g.verified = time.Now()
 	g.used = false
@@ -167,7 +175,7 @@ func (g *gate) verifiedAs(o Outcome) []Condition {
 		return nil
 	}
 	if g.cond.Active {
-		g.trials = trialsAtOnce
+		g.trials = g.size
 		return nil
 	}
 	g.open = true
@@ -180,8 +188,8 @@ func (g *gate) tried() bool {
 	return g.trying == 0
 }
 
-// close shuts the gate, or keeps it shut for longer. It returns what to report.
-func (g *gate) close(o Outcome) []Condition {
+// close shuts the gate, or keeps it shut for longer. It returns what to report. refused says that single messages were.
+func (g *gate) close(o Outcome, refused bool) []Condition {
 	name, detail := CondTemporal, "Temporal does not start workflows: "+o.Reason+". No message is failed or spends an "+
 		"attempt; the relay tries again by itself"
 	if o.Class == Misconfigured {
@@ -193,7 +201,7 @@ func (g *gate) close(o Outcome) []Condition {
 	answers := g.trials+g.trying > 0 || time.Since(g.verified) < stale
 	g.open, g.trials, g.trying = false, 0, 0
 	pause := g.backoff.next()
-	if answers && o.Class == Away {
+	if answers && (o.Class == Away || refused) {
 		pause = min(pause, trialPause)
 	}
 	g.until = time.Now().Add(pause)
@@ -215,6 +223,7 @@ func (g *gate) succeeded(began time.Time, id string) (over bool, report []Condit
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.failures = 0
+	g.starts++
 	delete(g.suspects, id)
 	if began.After(g.proof) {
 		g.proof = began
@@ -223,7 +232,7 @@ func (g *gate) succeeded(began time.Time, id string) (over bool, report []Condit
 	if g.open {
 		return false, nil
 	}
-	g.open, g.trials, g.trying = true, 0, 0
+	g.open, g.trials, g.trying, g.size = true, 0, 0, trialsAtOnce
 	g.backoff.reset()
 	over, g.outage = g.outage, false
 	if !g.cond.Active {
@@ -246,7 +255,8 @@ func (g *gate) failed(o Outcome) []Condition {
 	}
 	lasting := g.failures >= failuresToClose && time.Since(g.failing) >= failingFor
 	if o.Class == Misconfigured || !g.open || lasting || g.failures >= manyFailures {
-		return g.close(o)
+		g.size = trialsAtOnce
+		return g.close(o, false)
 	}
 	return nil
 }
@@ -257,23 +267,44 @@ func (g *gate) refused(id, reason string) (guilty bool, report []Condition) {
 	defer g.mu.Unlock()
 	s := g.suspects[id]
 	if s == nil {
-		s = &suspect{refused: time.Now()}
+		s = &suspect{refused: time.Now(), starts: g.starts, refusals: g.refusals}
 		g.suspects[id] = s
 	}
 	s.times++
-	cleared := g.proof.After(s.refused)
-	if cleared && s.times >= refusalsToMove {
+	g.refusals++
+	if g.open && g.proof.After(s.refused) { // starts succeed beside it: it is the message's fault, and closes no gate
+		if s.times < s.needed(g) {
+			return false, nil
+		}
 		delete(g.suspects, id)
-		g.giveBack()
 		return true, nil
 	}
 	g.blamed[id] = true
-	alone := !cleared && s.times >= refusalsAlone
-	if g.open && !alone && len(g.blamed) < refusalsToClose || !g.open && (g.until.After(time.Now()) || !g.tried()) {
+	if g.open && s.times < refusalsAlone && len(g.blamed) < refusalsToClose {
 		return false, nil
 	}
-	return false, g.close(Outcome{Class: Misconfigured, Reason: fmt.Sprintf("Temporal refuses every message that is tried (%s), "+
-		"and none has started since that could show that the messages are to blame", reason)})
+	return false, g.endTrial(reason)
+}
+
+// needed is how many refusals show that the message is to blame.
+func (s *suspect) needed(g *gate) int {
+	others, starts := g.refusals-s.refusals-s.times, g.starts-s.starts
+	if 10*others > starts {
+		return refusalsAmongMany
+	}
+	return refusalsToMove
+}
+
+// endTrial closes the gate after a refusal, once no other trial is running.
+func (g *gate) endTrial(reason string) []Condition {
+	if !g.open && (g.until.After(time.Now()) || !g.tried()) {
+		return nil
+	}
+	if !g.open {
+		g.size = min(2*g.size, trialsAtMost)
+	}
+	return g.close(Outcome{Class: Misconfigured, Reason: fmt.Sprintf("Temporal refuses every message that is tried (%s), "+
+		"and none has started since that could show that the messages are to blame", reason)}, true)
 }
 
 // acquitted forgets a suspect that has started after all, or whose row is gone.

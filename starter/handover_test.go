@@ -141,7 +141,7 @@ func TestASickRelayOwnsNothingBesideAWellOne(t *testing.T) {
 		well.await(t, "all", func(r *recorder) bool { return len(r.starts) == 320 })
 
 		well.set(func(r *recorder) { r.away = true }) // for long enough to tell it from a blink
-		enqueue(t, s, message("looks"))              // a relay without rows does not look at the namespace
+		enqueue(t, s, message("looks"))               // a relay without rows does not look at the namespace
 		eventually(t, "two that are ill share", func() bool { return a.Stats().Shards > 0 && b.Stats().Shards > 0 })
 
 		sick.set(func(r *recorder) { r.away = false })
