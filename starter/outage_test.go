@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,42 +118,77 @@ func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 	})
 }
 
+// TestReadOnlyServerIsLeftAndComesBack: half a minute under load, as a failover may last.
 func TestReadOnlyServerIsLeftAndComesBack(t *testing.T) { // scenarios 9, 39
 	for _, f := range testdb.Flavours() {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel() // with the other server only
 			s := testdb.NewSchemaOn(t, testdb.OwnServer(t, f))
 			migrated(t, s)
 			dsn := s.User("SELECT, INSERT, UPDATE, DELETE") // without SUPER: read_only binds it
-			set := func(on string) {
-				name := "super_read_only"
-				if f == mysqlserver.MariaDB {
-					name = "read_only"
-				}
-				if _, err := s.DB.ExecContext(t.Context(), "SET GLOBAL "+name+" = "+on); err != nil {
-					t.Fatal(err)
-				}
-			}
 			rec := newRecorder()
 			relay := startRelayAt(t, s, dsn, rec, quick(), nil)
-			enqueue(t, s, messages("before", 100)...)
-			rec.await(t, "100 starts", func(r *recorder) bool { return len(r.starts) == 100 })
-			set("1")
-			cond := relay.conds.await(t, CondDatabase, true)
-			if !strings.Contains(cond.Detail, "read-only") {
-				t.Errorf("report: %s", cond.Detail)
+			load := startLoad(t, openDSN(t, dsn))
+			rec.await(t, "100 starts", func(r *recorder) bool { return len(r.starts) >= 100 })
+			setReadOnly(t, s, f, true)
+			time.Sleep(30 * time.Second) // the outage itself
+			relay.conds.await(t, CondDatabase, true)
+			if !relay.conds.said(CondDatabase, "read-only") {
+				t.Error("nobody was told that the server is read-only")
 			}
-			set("0")
-			if f == mysqlserver.MySQL { // super_read_only set read_only as well, and leaves it set
-				if _, err := s.DB.ExecContext(t.Context(), "SET GLOBAL read_only = 0"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			enqueue(t, s, messages("after", 100)...)
-			rec.await(t, "200 starts", func(r *recorder) bool { return len(r.starts) == 200 })
-			eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+			before := rec.total()
+			setReadOnly(t, s, f, false)
 			relay.conds.await(t, CondDatabase, false)
+			rec.await(t, "100 starts more", func(r *recorder) bool { return len(r.starts) >= before+100 })
+			committed := load()
+			rec.await(t, "all that was committed", func(r *recorder) bool {
+				return !slices.ContainsFunc(committed, func(id string) bool { return r.starts[id] == 0 })
+			})
+			eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+			if n := len(failedRows(t, s)); n != 0 {
+				t.Errorf("%d messages were failed", n)
+			}
 		})
 	}
+}
+
+func setReadOnly(t *testing.T, s *testdb.Schema, f mysqlserver.Flavour, on bool) {
+	t.Helper()
+	names := []string{"read_only"}
+	if f == mysqlserver.MySQL { // super_read_only sets read_only as well, and leaves it set
+		names = []string{"super_read_only", "read_only"}
+	}
+	for _, name := range names {
+		testdb.Exec(t, s.DB, fmt.Sprintf("SET GLOBAL %s = %t", name, on))
+	}
+}
+
+// startLoad enqueues, four at a time, whatever comes. It returns how to stop it, and to get the IDs that were committed.
+func startLoad(t *testing.T, db *sql.DB) (stop func() []string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var producers sync.WaitGroup
+	var mu sync.Mutex
+	var committed []string
+	for p := range 4 {
+		producers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				id, err := outbox.Enqueue(ctx, db, message(fmt.Sprintf("load:%d:%06d", p, i)))
+				if err == nil {
+					mu.Lock()
+					committed = append(committed, id)
+					mu.Unlock()
+				}
+				sleep(ctx, 5*time.Millisecond) // refused while the server is read-only
+			}
+		})
+	}
+	stop = func() []string {
+		cancel()
+		producers.Wait()
+		return committed
+	}
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7

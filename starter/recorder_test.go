@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,6 +113,15 @@ func (r *recorder) total() int {
 type conditions struct {
 	mu  sync.Mutex
 	all []Condition
+}
+
+// said tells whether an active condition was reported with these words.
+func (c *conditions) said(name, words string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.all, func(cond Condition) bool {
+		return cond.Name == name && cond.Active && strings.Contains(cond.Detail, words)
+	})
 }
 
 func (c *conditions) report(cond Condition) {

@@ -22,7 +22,8 @@ const (
 // Condition is something that a person should know.
 type Condition struct {
 	Name string
-	// Active is false when the condition has passed. CondFailed and CondIDReused do not pass.
+	// Active is false when the condition has passed. CondFailed and CondIDReused do not pass. CondDatabase may be reported
+	// once more while it is active, when it turns out that the server is read-only.
 	Active bool
 	// Detail says what was found and what to do. It holds no payload and no address.
 	Detail string

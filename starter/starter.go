@@ -53,6 +53,7 @@ type Relay struct {
 	waking       atomic.Bool  // a worker is on its way to its first row
 	stopping     atomic.Bool  // start nothing more
 	databaseAway atomic.Int32 // by what
+	readOnly     atomic.Bool  // reported as such
 	cannotMove   atomic.Bool
 	table        outbox.Table
 	stale        []mark // of sessions that the server may still have

@@ -206,7 +206,10 @@ func (r *Relay) databaseFailed(by int32, err error) {
 		return
 	}
 	r.cfg.Logger.Warn("the database failed, will try again", "error", err)
-	if r.databaseAway.Or(by) == 0 {
+	first := r.databaseAway.Or(by) == 0
+	// A failover shows as broken connections first: that the server is read-only says more, and what to do.
+	better := errors.Is(err, errReadOnly) && r.readOnly.CompareAndSwap(false, true)
+	if first || better {
 		r.cfg.Report(Condition{Name: CondDatabase, Active: true, Detail: "the relay cannot work with the database: " +
 			err.Error() + ". Nothing is lost; it connects again by itself"})
 	}
@@ -214,6 +217,7 @@ func (r *Relay) databaseFailed(by int32, err error) {
 
 func (r *Relay) databaseWorks(by int32) {
 	if r.databaseAway.And(^by) == by {
+		r.readOnly.Store(false)
 		r.cfg.Report(Condition{Name: CondDatabase, Detail: "the relay works with the database again"})
 	}
 }
