@@ -91,11 +91,11 @@ func (d *Deleter) prepare(ctx context.Context) (err error) {
 	}
 	id, readOnly := d.kind.StateExprs()
 	from := fmt.Sprintf(keyTable, d.table.name("outbox_messages"))
-	lock := "SELECT " + id + ", " + readOnly + ", COUNT(o.message_id) FROM " + from + d.lockClause()
+	lock := "SELECT " + id + ", " + readOnly + ", COUNT(o.message_id) FROM " + from + d.lockClause() //nolint:gosec // a quoted table name; keys are a parameter
 	if d.lock, err = d.conn.PrepareContext(ctx, lock); err != nil {
 		return fmt.Errorf("prepare the lock of rows: %w", err)
 	}
-	if d.drop, err = d.conn.PrepareContext(ctx, "DELETE o FROM "+from); err != nil {
+	if d.drop, err = d.conn.PrepareContext(ctx, "DELETE o FROM "+from); err != nil { //nolint:gosec // the same
 		return fmt.Errorf("prepare the delete: %w", err)
 	}
 	return nil

@@ -60,7 +60,7 @@ func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outb
 	for i := range outbox.Shards { // express shards come first
 		shard := uint8(outbox.Shards - 1 - i)
 		if i >= outbox.FirstExpressShard {
-			shard = uint8((c.next + i) % outbox.FirstExpressShard)
+			shard = uint8((c.next + i) % outbox.FirstExpressShard) //nolint:gosec // below 16
 		}
 		lane := laneOf(shard)
 		if !owned[shard] || rooms[lane] == 0 || taken[lane] == arms[lane] {

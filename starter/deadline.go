@@ -13,7 +13,6 @@ type deadline struct {
 
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the one shared now
-	end  context.CancelFunc
 	made time.Time
 }
 
@@ -24,9 +23,9 @@ func (d *deadline) from(parent context.Context, now time.Time) context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx == nil || now.Sub(d.made) > min(deadlineShared, d.timeout/10) {
-		// The one before ends by itself: starts under it are still running.
-		d.ctx, d.end = context.WithTimeout(parent, d.timeout)
-		d.made = now
+		ctx, end := context.WithTimeout(parent, d.timeout)
+		context.AfterFunc(ctx, end) // by itself or with its parent only: starts under it may be running
+		d.ctx, d.made = ctx, now
 	}
 	return d.ctx
 }

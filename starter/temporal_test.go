@@ -93,7 +93,8 @@ func (c *encodingClient) ExecuteWorkflow(_ context.Context, o client.StartWorkfl
 
 func (c *encodingClient) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{WorkflowId: c.id}, Memo: &commonpb.Memo{Fields: c.memo}}}, nil
+		Execution: &commonpb.WorkflowExecution{WorkflowId: c.id}, Memo: &commonpb.Memo{Fields: c.memo},
+	}}, nil
 }
 
 // TestTheMemoIsReadByTheClientsConverter: otherwise each message that comes twice would be taken for another one with its ID.
