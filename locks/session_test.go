@@ -37,22 +37,6 @@ func want(t *testing.T, what string, got []bool, err error, want ...bool) {
 	}
 }
 
-// eventually polls until condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("waited too long for %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestOneSessionHoldsALock(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 		a, b := Name(s.Name, "a"), Name(s.Name, "b")
@@ -89,7 +73,7 @@ func TestCloseFreesTheLocks(t *testing.T) {
 					t.Errorf("close: %v", err)
 				}
 			}
-			eventually(t, "the lock to be free", func() bool {
+			testdb.Eventually(t, "the lock to be free", func() bool {
 				got, err := other.Held(t.Context(), name)
 				return err == nil && !got[0]
 			})
@@ -132,7 +116,7 @@ func TestKilledSessionHasLostItsLocks(t *testing.T) {
 		if _, err := s.DB.ExecContext(t.Context(), "KILL "+itoa(session.ID())); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the lock to be free", func() bool {
+		testdb.Eventually(t, "the lock to be free", func() bool {
 			got, err := other.TryLock(t.Context(), name)
 			return err == nil && got[0]
 		})
@@ -190,7 +174,7 @@ func TestKill(t *testing.T) {
 		if err := session.Kill(t.Context(), stale.ID()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the lock to be free", func() bool {
+		testdb.Eventually(t, "the lock to be free", func() bool {
 			id, err := session.Holder(t.Context(), name)
 			return err == nil && id == 0
 		})
@@ -214,7 +198,7 @@ func TestIdleSessionIsEndedByTheServer(t *testing.T) {
 		frozen, other := openSession(t, s.DB, time.Second), openSession(t, s.DB, 0)
 		got, err := frozen.TryLock(t.Context(), name)
 		want(t, "lock", got, err, true)
-		eventually(t, "the frozen session's end", func() bool {
+		testdb.Eventually(t, "the frozen session's end", func() bool {
 			got, err := other.TryLock(t.Context(), name)
 			return err == nil && got[0]
 		})

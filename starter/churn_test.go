@@ -33,7 +33,7 @@ func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 		wg.Wait()
 		want := producers * each * 3
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == want })
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }
 

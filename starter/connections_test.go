@@ -30,7 +30,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		mine := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '" + account.User + "'"
 		var most atomic.Int64
 		look := func() {
-			n := int64(count(t, s.DB, mine))
+			n := int64(testdb.Value[int](t, s.DB, mine))
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
 		}
@@ -46,7 +46,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 			return Outcome{}
 		}
 		relay := startRelayAt(t, s, dsn, rec, quick(), nil)
-		eventually(t, "the rows are read", func() bool {
+		testdb.Eventually(t, "the rows are read", func() bool {
 			relay.rows.mu.Lock()
 			defer relay.rows.mu.Unlock()
 			return relay.rows.lanes[others].len() == 200
@@ -66,21 +66,21 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		}
 		exec("LOCK TABLES outbox_messages WRITE")
 		rec.set(func(r *recorder) { r.away = false })
-		eventually(t, "loads that hang", func() bool {
-			return count(t, s.DB, mine+" AND state LIKE '%metadata lock%' AND info LIKE 'SELECT CAST(payload%'") >= maxLoads
+		testdb.Eventually(t, "loads that hang", func() bool {
+			return testdb.Value[int](t, s.DB, mine+" AND state LIKE '%metadata lock%' AND info LIKE 'SELECT CAST(payload%'") >= maxLoads
 		})
 		for range 20 {
 			look()
 		}
 		exec("UNLOCK TABLES")
-		eventually(t, "all starts", func() bool { look(); return rec.total() == 200 })
+		testdb.Eventually(t, "all starts", func() bool { look(); return rec.total() == 200 })
 		if n := most.Load(); n > mostConnections {
 			t.Errorf("%d connections at once, want at most %d", n, mostConnections)
 		}
 		if n := relay.db.Stats().OpenConnections; n > mostConnections {
 			t.Errorf("the pool has %d connections", n)
 		}
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }
 

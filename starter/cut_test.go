@@ -107,7 +107,7 @@ func TestACutInTheMiddleOfADeleteLeavesNoLocks(t *testing.T) { // scenarios 5, 3
 		q.callTimeout = time.Second
 		relay := startRelayAt(t, s, cfg.FormatDSN(), newRecorder(), q, nil)
 		enqueue(t, s, messages("warm", 50)...)
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		c.armed.Store(true)
 		enqueue(t, s, messages("key", 50)...)
 		relay.conds.await(t, CondDatabase, true)
@@ -119,6 +119,6 @@ func TestACutInTheMiddleOfADeleteLeavesNoLocks(t *testing.T) { // scenarios 5, 3
 				t.Errorf("a producer that enqueues a key again: %v", err)
 			}
 		}
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }

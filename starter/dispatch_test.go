@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncepost/oncepost/internal/testdb"
+
 	"github.com/oncepost/oncepost/outbox"
 )
 
@@ -120,18 +122,18 @@ func TestAfterAnOutageQueuedRowsAreReadAgain(t *testing.T) {
 			rows := rowsOf(1, "m", 2*trialsAtOnce)
 			r.admit(slices.Clone(rows))
 			r.kick()
-			eventually(t, "a trial", func() bool { return r.rows.starting() == trialsAtOnce })
+			testdb.Eventually(t, "a trial", func() bool { return r.rows.starting() == trialsAtOnce })
 			close(first)
 			r.conds.await(t, CondTemporal, false)
-			eventually(t, "an empty queue", func() bool { return !r.rows.queued() })
+			testdb.Eventually(t, "an empty queue", func() bool { return !r.rows.queued() })
 			if c.again {
 				if n := r.admit(rows); n != trialsAtOnce {
 					t.Errorf("the next read finds %d rows new, want the %d that were queued", n, trialsAtOnce)
 				}
-				eventually(t, "the end of a row's pause", func() bool { return r.admit(rowsOf(2, "paused", 1)) == 1 })
+				testdb.Eventually(t, "the end of a row's pause", func() bool { return r.admit(rowsOf(2, "paused", 1)) == 1 })
 				return
 			}
-			eventually(t, "the queued rows' starts", func() bool { return r.rows.starting() == 2*trialsAtOnce-1 })
+			testdb.Eventually(t, "the queued rows' starts", func() bool { return r.rows.starting() == 2*trialsAtOnce-1 })
 			if r.admit(rowsOf(2, "paused", 1)) != 0 {
 				t.Error("the pause of a row was ended with no outage before")
 			}
@@ -152,7 +154,7 @@ func TestNothingStartsOnceAStopHasBegun(t *testing.T) {
 	r.gate.verifiedAs(Outcome{})
 	r.admit(rowsOf(1, "m", 100))
 	r.kick()
-	eventually(t, "10 starts in flight", func() bool { return r.rows.starting() == 10 })
+	testdb.Eventually(t, "10 starts in flight", func() bool { return r.rows.starting() == 10 })
 	r.stopping.Store(true)
 	close(release)
 	r.workers.Wait()

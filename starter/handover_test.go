@@ -40,7 +40,7 @@ func TestAShardIsHandedOverWithALockedRow(t *testing.T) { // scenarios 13, 37
 				if err := tx.Rollback(); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+				testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 			})
 		})
 	}
@@ -71,11 +71,11 @@ func TestARelayEndsItsOwnPreviousSessionOnly(t *testing.T) {
 			return opened
 		}
 		lives := func(l *locks.Session) bool {
-			return count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Killed' AND id = "+itoa(l.ID())) == 1
+			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Killed' AND id = "+itoa(l.ID())) == 1
 		}
 		first := term()
 		second := term()
-		eventually(t, "the end of all of the first term's sessions", func() bool { return !slices.ContainsFunc(first.all, lives) })
+		testdb.Eventually(t, "the end of all of the first term's sessions", func() bool { return !slices.ContainsFunc(first.all, lives) })
 
 		// The server was started again: the second term's connection IDs are somebody else's now.
 		for i, m := range second.marks {
@@ -136,16 +136,16 @@ func TestASickRelayOwnsNothingBesideAWellOne(t *testing.T) {
 		shards := func(want ...int64) func() bool {
 			return func() bool { return a.Stats().Shards == want[0] && b.Stats().Shards == want[1] }
 		}
-		eventually(t, "the well relay has all shards", shards(0, outbox.Shards))
+		testdb.Eventually(t, "the well relay has all shards", shards(0, outbox.Shards))
 		enqueue(t, s, messages("first", 320)...)
 		well.await(t, "all", func(r *recorder) bool { return len(r.starts) == 320 })
 
 		well.set(func(r *recorder) { r.away = true }) // for long enough to tell it from a blink
 		enqueue(t, s, message("looks"))               // a relay without rows does not look at the namespace
-		eventually(t, "two that are ill share", func() bool { return a.Stats().Shards > 0 && b.Stats().Shards > 0 })
+		testdb.Eventually(t, "two that are ill share", func() bool { return a.Stats().Shards > 0 && b.Stats().Shards > 0 })
 
 		sick.set(func(r *recorder) { r.away = false })
-		eventually(t, "the one that is well again has all shards", shards(outbox.Shards, 0))
+		testdb.Eventually(t, "the one that is well again has all shards", shards(outbox.Shards, 0))
 		enqueue(t, s, messages("second", 320)...)
 		sick.await(t, "all", func(r *recorder) bool { return len(r.starts)+well.total() >= 641 })
 	})

@@ -118,7 +118,7 @@ func TestNudgeEndsThePause(t *testing.T) {
 		cfg := quick()
 		cfg.MaxPoll = 5 * time.Second
 		relay := startRelay(t, s, rec, cfg)
-		eventually(t, "a long pause", func() bool {
+		testdb.Eventually(t, "a long pause", func() bool {
 			before := relay.Stats().Polls
 			time.Sleep(700 * time.Millisecond)
 			return before > 0 && relay.Stats().Polls == before
@@ -156,6 +156,6 @@ func TestLargeRowsAreBoundedInBytes(t *testing.T) { // scenario 40
 		if got := most.Load(); got > 4<<20 {
 			t.Errorf("%d bytes of payloads at once, want at most %d", got, 4<<20)
 		}
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }

@@ -144,7 +144,7 @@ func TestReadOnlyServerIsLeftAndComesBack(t *testing.T) { // scenarios 9, 39
 			rec.await(t, "all that was committed", func(r *recorder) bool {
 				return !slices.ContainsFunc(committed, func(id string) bool { return r.starts[id] == 0 })
 			})
-			eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+			testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 			if n := len(failedRows(t, s)); n != 0 {
 				t.Errorf("%d messages were failed", n)
 			}
@@ -206,28 +206,20 @@ func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
 		ms := messages("m", 50)
 		ms[0].Payload = strings.Repeat("x", 100_000) // a large one is read on a connection of its own, given back
 		enqueue(t, s, ms...)
-		eventually(t, "50 hanging starts", func() bool { return relay.Stats().InFlight == 50 })
+		testdb.Eventually(t, "50 hanging starts", func() bool { return relay.Stats().InFlight == 50 })
 		for range 20 {
-			if n := count(t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx"); n != 0 {
+			if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx"); n != 0 {
 				t.Fatalf("%d transactions are open while starts hang", n)
 			}
 		}
 		// Beside the sessions there is at most a look at the remembered namespace, for a moment.
-		eventually(t, "only the relay's sessions are in use", func() bool { return relay.db.Stats().InUse == 2+deleters })
+		testdb.Eventually(t, "only the relay's sessions are in use", func() bool { return relay.db.Stats().InUse == 2+deleters })
 		if n := relay.db.Stats().InUse; n > 3+deleters {
 			t.Errorf("%d connections are in use", n)
 		}
 		close(release)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 50 })
 	})
-}
-
-func count(t *testing.T, db *sql.DB, query string) (n int) {
-	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func TestStopDrains(t *testing.T) { // scenario 6
@@ -240,12 +232,12 @@ func TestStopDrains(t *testing.T) { // scenario 6
 		}
 		relay := startRelay(t, s, rec, quick())
 		enqueue(t, s, messages("m", 40)...)
-		eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
+		testdb.Eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
 		stopped := make(chan error, 1)
 		go func() { stopped <- relay.stop() }()
-		eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
+		testdb.Eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
 		enqueue(t, s, message("too-late"))
-		if n := count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"); n < 2 {
+		if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"); n < 2 {
 			t.Errorf("%d connections: the relay has given up its shards with starts in flight", n)
 		}
 		close(release)
@@ -272,7 +264,7 @@ func TestStopInTheMiddleOfAReadDrains(t *testing.T) { // scenario 6
 		}
 		relay := startRelay(t, s, rec, quick())
 		enqueue(t, s, messages("m", 40)...)
-		eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
+		testdb.Eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
 		conn, err := s.DB.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -285,12 +277,12 @@ func TestStopInTheMiddleOfAReadDrains(t *testing.T) { // scenario 6
 			}
 		}
 		exec("LOCK TABLES outbox_messages WRITE") // reads hang
-		eventually(t, "a read that hangs", func() bool {
-			return count(t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'") > 0
+		testdb.Eventually(t, "a read that hangs", func() bool {
+			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'") > 0
 		})
 		stopped := make(chan error, 1)
 		go func() { stopped <- relay.stop() }()
-		eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
+		testdb.Eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
 		close(release)
 		exec("UNLOCK TABLES")
 		if err := <-stopped; err != nil {
@@ -323,7 +315,7 @@ func TestStopEndsWithinItsGrace(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- relay.Run(ctx) }()
 		enqueue(t, s, message("hangs"))
-		eventually(t, "a start in flight", func() bool { return relay.Stats().InFlight == 1 })
+		testdb.Eventually(t, "a start in flight", func() bool { return relay.Stats().InFlight == 1 })
 		began := time.Now()
 		cancel()
 		err = <-done
@@ -353,11 +345,11 @@ func TestLockedRowsAreSkipped(t *testing.T) { // scenario 37
 		startRelay(t, s, rec, quick())
 		enqueue(t, s, messages("m", 500)...)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 501 })
-		eventually(t, "only the held row left", func() bool { return pending(t, s) == 1 })
+		testdb.Eventually(t, "only the held row left", func() bool { return pending(t, s) == 1 })
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "its delete", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "its delete", func() bool { return pending(t, s) == 0 })
 		if rec.count("held") != 1 {
 			t.Errorf("the held row was started %d times", rec.count("held"))
 		}

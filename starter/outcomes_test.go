@@ -27,11 +27,11 @@ func TestPoisonFirstDoesNotHoldUpTheRest(t *testing.T) { // scenario 3
 		enqueue(t, s, messages("good", 999)...)
 		relay := startRelay(t, s, rec, quick())
 		rec.await(t, "999 starts", func(r *recorder) bool { return len(r.starts) == 999 })
-		eventually(t, "the poison in outbox_failed", func() bool { return len(failedRows(t, s)) == 1 })
+		testdb.Eventually(t, "the poison in outbox_failed", func() bool { return len(failedRows(t, s)) == 1 })
 		if got := failedRows(t, s); got["!poison"] != outbox.ReasonNeverStarts {
 			t.Errorf("outbox_failed: %v", got)
 		}
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		cond := relay.conds.await(t, CondFailed, true)
 		if cond.MessageID != "!poison" || !strings.Contains(cond.Detail, "Temporal's taste") {
 			t.Errorf("report: %+v", cond)
@@ -78,7 +78,7 @@ func TestReasonsThatDifferAreTheConfigurationToo(t *testing.T) {
 		relay := startRelay(t, s, rec, quick())
 		relay.conds.await(t, CondMisconfigured, true)
 		retried := relay.Stats().Retried
-		eventually(t, "more probes", func() bool { return relay.Stats().Retried > retried+50 })
+		testdb.Eventually(t, "more probes", func() bool { return relay.Stats().Retried > retried+50 })
 		if n := len(failedRows(t, s)); n != 0 {
 			t.Errorf("%d messages were moved", n)
 		}
@@ -121,7 +121,7 @@ func TestAMessageThatCannotBeMovedHoldsNobodyUp(t *testing.T) {
 		enqueue(t, s, messages("good", 500)...)
 		relay := startRelay(t, s, rec, quick())
 		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 500 })
-		eventually(t, "only the bad one left", func() bool { return pending(t, s) == 1 })
+		testdb.Eventually(t, "only the bad one left", func() bool { return pending(t, s) == 1 })
 		relay.conds.await(t, CondNotMoved, true)
 		if n, _ := relay.conds.find(CondDatabase, true); n != 0 {
 			t.Error("the database was blamed")
@@ -144,7 +144,7 @@ func TestAReusedIDThatIsHeldIsNotTriedOverAndOver(t *testing.T) {
 		rec.answer = func(context.Context, *outbox.Row, int) Outcome { return Outcome{Class: Reused, Reason: "used before"} }
 		relay := startRelay(t, s, rec, quick())
 		reads := relay.Stats().Polls
-		eventually(t, "many reads", func() bool { return relay.Stats().Polls > reads+60 })
+		testdb.Eventually(t, "many reads", func() bool { return relay.Stats().Polls > reads+60 })
 		rec.set(func(r *recorder) {
 			if n := r.attempts["reused"]; n != 1 {
 				t.Errorf("%d starts of one row", n)
@@ -175,7 +175,7 @@ func TestEveryStartRefusedIsTheConfiguration(t *testing.T) { // scenario 41
 			t.Errorf("report: %+v", cond)
 		}
 		retried := relay.Stats().Retried
-		eventually(t, "probes", func() bool { return relay.Stats().Retried > retried+3 })
+		testdb.Eventually(t, "probes", func() bool { return relay.Stats().Retried > retried+3 })
 		if got := failedRows(t, s); len(got) != 0 {
 			t.Errorf("outbox_failed: %v", got)
 		}
@@ -231,7 +231,7 @@ func TestTemporalAwayFailsNothing(t *testing.T) { // scenario 4
 		relay := startRelay(t, s, rec, quick())
 		relay.conds.await(t, CondTemporal, true)
 		retried := relay.Stats().Retried
-		eventually(t, "further probes", func() bool { return relay.Stats().Retried > retried+5 })
+		testdb.Eventually(t, "further probes", func() bool { return relay.Stats().Retried > retried+5 })
 		if n := relay.Stats().Retried; n > 300 {
 			t.Errorf("%d starts were tried while every one failed: the relay did not back off", n)
 		}
@@ -241,7 +241,7 @@ func TestTemporalAwayFailsNothing(t *testing.T) { // scenario 4
 		away.Store(false)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 1000 })
 		relay.conds.await(t, CondTemporal, false)
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }
 
@@ -258,7 +258,7 @@ func TestErrorsOfSomeRowsBackOffThoseOnly(t *testing.T) {
 		enqueue(t, s, messages("good", 1000)...)
 		relay := startRelay(t, s, rec, quick())
 		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 1000 })
-		eventually(t, "only the bad ones left", func() bool { return pending(t, s) == 3 })
+		testdb.Eventually(t, "only the bad ones left", func() bool { return pending(t, s) == 3 })
 		if len(failedRows(t, s)) != 0 {
 			t.Error("a row was failed for an error that may pass")
 		}
@@ -288,7 +288,7 @@ func TestReusedIDIsNeverDropped(t *testing.T) { // scenario 34
 		}
 		// The same ID may fail again.
 		enqueue(t, s, message("reused"))
-		eventually(t, "a second record", func() bool {
+		testdb.Eventually(t, "a second record", func() bool {
 			var n int
 			if err := s.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_failed").Scan(&n); err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ func shardsOf(relays ...*running) (each []int64, total int64) {
 
 func awaitShared(t *testing.T, relays ...*running) {
 	t.Helper()
-	eventually(t, "all shards shared out", func() bool {
+	testdb.Eventually(t, "all shards shared out", func() bool {
 		each, total := shardsOf(relays...)
 		for _, n := range each {
 			if n == 0 {
@@ -53,7 +53,7 @@ func TestTwoRelaysShareTheShards(t *testing.T) { // scenario 13
 		awaitShared(t, a, b)
 		enqueue(t, s, messages("m", 1000)...)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 1000 })
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		rec.set(func(r *recorder) {
 			for id, n := range r.starts {
 				if n != 1 {
@@ -85,7 +85,7 @@ func TestKilledSessionLosesNothing(t *testing.T) {
 			}
 		}
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 1000 })
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		awaitShared(t, a, b)
 	})
 }
@@ -110,7 +110,7 @@ func TestHungReaderLosesItsShards(t *testing.T) { // scenario 39
 		b := startRelay(t, s, rec, cfg)
 		awaitShared(t, a, b)
 		hang.Store(true) // a's reader hangs; its owner would tick on for ever
-		eventually(t, "b owns all shards", func() bool { return b.Stats().Shards == outbox.Shards })
+		testdb.Eventually(t, "b owns all shards", func() bool { return b.Stats().Shards == outbox.Shards })
 		enqueue(t, s, messages("m", 200)...)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 200 })
 		hang.Store(false)
@@ -130,11 +130,11 @@ func TestShardIsDrainedBeforeItIsHandedOver(t *testing.T) {
 		a := startRelay(t, s, rec, quick())
 		awaitShared(t, a)
 		enqueue(t, s, messages("m", 60)...) // fewer than the first limit on starts: all hang
-		eventually(t, "60 starts in flight", func() bool { return a.Stats().InFlight == 60 })
+		testdb.Eventually(t, "60 starts in flight", func() bool { return a.Stats().InFlight == 60 })
 		b := startRelay(t, s, rec, quick())
-		eventually(t, "a gives up shards", func() bool { return a.Stats().Shards < outbox.Shards })
+		testdb.Eventually(t, "a gives up shards", func() bool { return a.Stats().Shards < outbox.Shards })
 		reads := b.Stats().Polls
-		eventually(t, "b reads", func() bool { return b.Stats().Polls > reads+50 })
+		testdb.Eventually(t, "b reads", func() bool { return b.Stats().Polls > reads+50 })
 		rec.set(func(r *recorder) {
 			for id, n := range r.attempts {
 				if n != 1 {
@@ -155,7 +155,7 @@ func TestSeventeenthRelayStandsBy(t *testing.T) {
 		for range memberSlots + 1 {
 			relays = append(relays, startRelay(t, s, rec, quick()))
 		}
-		eventually(t, "16 slots taken and all shards owned", func() bool {
+		testdb.Eventually(t, "16 slots taken and all shards owned", func() bool {
 			for slot := range memberSlots {
 				if holder(t, s, slot) == 0 {
 					return false
@@ -170,7 +170,7 @@ func TestSeventeenthRelayStandsBy(t *testing.T) {
 		if _, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "somebody has taken the slot", func() bool { now := holder(t, s, 7); return now != 0 && now != id })
+		testdb.Eventually(t, "somebody has taken the slot", func() bool { now := holder(t, s, 7); return now != 0 && now != id })
 	})
 }
 
@@ -195,8 +195,8 @@ func TestSentinelsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		startRelay(t, s, newRecorder(), quick())
-		eventually(t, "32 sentinels", func() bool {
-			return count(t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id >= '~'") == outbox.Shards
+		testdb.Eventually(t, "32 sentinels", func() bool {
+			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id >= '~'") == outbox.Shards
 		})
 	})
 }

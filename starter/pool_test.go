@@ -32,7 +32,7 @@ func TestAServicesOwnPool(t *testing.T) {
 				if got := rec.payloads["large"]; !strings.Contains(got, "é😀") {
 					t.Errorf("the large payload was changed: %.40s", got)
 				}
-				eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+				testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 			})
 		})
 	}

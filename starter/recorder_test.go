@@ -145,7 +145,7 @@ func (c *conditions) find(name string, active bool) (n int, last Condition) {
 func (c *conditions) await(t *testing.T, name string, active bool) Condition {
 	t.Helper()
 	var cond Condition
-	eventually(t, fmt.Sprintf("condition %s active=%v", name, active), func() bool {
+	testdb.Eventually(t, fmt.Sprintf("condition %s active=%v", name, active), func() bool {
 		var n int
 		n, cond = c.find(name, active)
 		return n > 0
@@ -279,16 +279,4 @@ func failedRows(t *testing.T, s *testdb.Schema) map[string]string {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// eventually polls what cannot signal.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -46,7 +46,7 @@ func TestHalfOfTheFrontendsWrong(t *testing.T) {
 		}
 		enqueue(t, s, messages("m", 1000)...)
 		startRelay(t, s, rec, quick())
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		if failed := failedRows(t, s); len(failed) > 0 {
 			t.Errorf("%d good messages were failed", len(failed))
 		}

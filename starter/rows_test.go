@@ -52,14 +52,14 @@ func TestRolledBackNeverStarts(t *testing.T) { // scenario 2
 			t.Fatal(err)
 		}
 		reads := relay.Stats().Polls
-		eventually(t, "reads during the transaction", func() bool { return relay.Stats().Polls > reads+5 })
+		testdb.Eventually(t, "reads during the transaction", func() bool { return relay.Stats().Polls > reads+5 })
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
 		enqueue(t, s, message("after"))
 		rec.await(t, "the one after it", func(r *recorder) bool { return r.starts["after"] == 1 })
 		reads = relay.Stats().Polls
-		eventually(t, "more reads", func() bool { return relay.Stats().Polls > reads+50 })
+		testdb.Eventually(t, "more reads", func() bool { return relay.Stats().Polls > reads+50 })
 		if rec.count(id) != 0 {
 			t.Error("a rolled-back row was started")
 		}
@@ -72,7 +72,7 @@ func TestEveryRowStartsOnceAndIsDeleted(t *testing.T) {
 		relay := startRelay(t, s, rec, quick())
 		enqueue(t, s, messages("m", 2000)...)
 		rec.await(t, "2000 starts", func(r *recorder) bool { return len(r.starts) == 2000 })
-		eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		rec.set(func(r *recorder) {
 			for id, n := range r.starts {
 				if n != 1 {
@@ -151,7 +151,7 @@ func TestSameIDAgainAfterItsDeleteIsRefusedAndDeleted(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			enqueue(t, s, message("natural"))
 			rec.await(t, "a start", func(r *recorder) bool { return r.starts["natural"] == n })
-			eventually(t, "its delete", func() bool { return pending(t, s) == 0 })
+			testdb.Eventually(t, "its delete", func() bool { return pending(t, s) == 0 })
 		}
 		if st := relay.Stats(); st.Started != 1 || st.Duplicates != 2 {
 			t.Errorf("stats: %+v", st)

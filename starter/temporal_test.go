@@ -45,7 +45,7 @@ func TestWhatIsCertainlyBadMovesAtOnce(t *testing.T) {
 			}
 		}
 		relay := startRelay(t, s, rec, quick())
-		eventually(t, "all in outbox_failed", func() bool { return len(failedRows(t, s)) == n })
+		testdb.Eventually(t, "all in outbox_failed", func() bool { return len(failedRows(t, s)) == n })
 		for id, reason := range failedRows(t, s) {
 			if reason != outbox.ReasonNeverStarts {
 				t.Errorf("%s: %s", id, reason)

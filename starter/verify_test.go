@@ -34,7 +34,7 @@ func TestAnUnreadableBindingIsTheDatabasesFailure(t *testing.T) {
 		relay.conds.await(t, CondDatabase, true)
 		enqueue(t, s, message("during"))
 		reads := relay.Stats().Polls
-		eventually(t, "reads, while the namespace cannot be verified", func() bool { return relay.Stats().Polls > reads+20 })
+		testdb.Eventually(t, "reads, while the namespace cannot be verified", func() bool { return relay.Stats().Polls > reads+20 })
 		if rec.count("during") != 0 {
 			t.Error("a row was started in a namespace that could not be verified")
 		}
@@ -80,7 +80,7 @@ func TestAReadOnlyServerIsReportedOnce(t *testing.T) { // scenarios 9, 39
 			set("SET GLOBAL read_only = 1")
 			relay.conds.await(t, CondDatabase, true)
 			n := connections()
-			eventually(t, "more attempts to connect", func() bool {
+			testdb.Eventually(t, "more attempts to connect", func() bool {
 				relay.verifyAgain()
 				return connections() > n+10
 			})
@@ -90,7 +90,7 @@ func TestAReadOnlyServerIsReportedOnce(t *testing.T) { // scenarios 9, 39
 				defer relay.gate.mu.Unlock()
 				return time.Since(relay.gate.verified) < stale
 			}
-			eventually(t, "a verification of the namespace, which needs no write", verified)
+			testdb.Eventually(t, "a verification of the namespace, which needs no write", verified)
 			if n, _ := relay.conds.find(CondDatabase, true); n != 1 {
 				t.Errorf("reported %d times, want once", n)
 			}

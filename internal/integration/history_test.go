@@ -61,7 +61,7 @@ func TestHistoriesReplay(t *testing.T) {
 // history waits for the end of a workflow and returns all its events.
 func history(t *testing.T, c client.Client, id string) *historypb.History {
 	t.Helper()
-	eventually(t, id+" has started", func() bool {
+	testdb.Eventually(t, id+" has started", func() bool {
 		_, err := c.DescribeWorkflowExecution(t.Context(), id, "")
 		return err == nil
 	})

@@ -37,7 +37,7 @@ func TestLargePayloadToFiftyAdmins(t *testing.T) {
 			t.Fatal(err)
 		}
 		enqueue(t, s, outbox.Message{ID: "large", EventType: "payment_failed", Payload: json.RawMessage(payload)})
-		eventually(t, "the start", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "the start", func() bool { return pending(t, s) == 0 })
 		if err := c.GetWorkflow(t.Context(), "large", "").Get(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

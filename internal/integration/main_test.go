@@ -79,7 +79,7 @@ func (c *conditions) report(cond starter.Condition) {
 func (c *conditions) await(t *testing.T, name string) starter.Condition {
 	t.Helper()
 	var found starter.Condition
-	eventually(t, "condition "+name, func() bool {
+	testdb.Eventually(t, "condition "+name, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, cond := range c.all {
@@ -202,15 +202,4 @@ func failed(t *testing.T, s *testdb.Schema) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(40 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 40 s: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncepost/oncepost/internal/testdb"
+
 	"go.temporal.io/sdk/client"
 
 	"github.com/oncepost/oncepost/internal/config"
@@ -34,7 +36,7 @@ func TestWorkerWaitsForItsNamespace(t *testing.T) {
 			Client: c, Activities: acts, Started: func() { close(started) }, Logger: slog.New(slog.NewTextHandler(said, nil)),
 		}, workflows.Builtin())
 	}()
-	eventually(t, "the worker says that there is no namespace", func() bool {
+	testdb.Eventually(t, "the worker says that there is no namespace", func() bool {
 		select {
 		case err := <-done:
 			t.Fatalf("the worker ended: %v", err)
@@ -79,7 +81,7 @@ func TestWorkerStopsWhileItWaits(t *testing.T) {
 	go func() {
 		done <- worker.Run(ctx, worker.Config{Client: c, Activities: acts, Logger: slog.New(slog.NewTextHandler(said, nil))}, workflows.Builtin())
 	}()
-	eventually(t, "the worker says that there is no namespace", func() bool { return strings.Contains(said.String(), "namespace does not exist") })
+	testdb.Eventually(t, "the worker says that there is no namespace", func() bool { return strings.Contains(said.String(), "namespace does not exist") })
 	cancel()
 	select {
 	case err := <-done:

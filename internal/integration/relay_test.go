@@ -39,8 +39,8 @@ func TestAMessageBecomesOneMail(t *testing.T) {
 			"admins": []map[string]string{{"email": "a@example.com", "name": "A"}, {"email": "b@example.com", "name": "B"}, {"email": "a@example.com", "name": "A"}},
 		}})
 		enqueue(t, s, ms...)
-		eventually(t, "22 mails", func() bool { return box.count() >= 22 })
-		eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+		testdb.Eventually(t, "22 mails", func() bool { return box.count() >= 22 })
+		testdb.Eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
 		var result map[string]any
 		if err := c.GetWorkflow(t.Context(), "failed:1", "").Get(t.Context(), &result); err != nil {
 			t.Fatal(err)
@@ -76,12 +76,12 @@ func TestSameIDAgain(t *testing.T) {
 		box := &mailbox{}
 		again := func(m outbox.Message) {
 			enqueue(t, s, m)
-			eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+			testdb.Eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
 		}
 		again(welcome("w:1"))
 		again(welcome("w:1")) // still running: no worker yet
 		runWorker(t, c, box)
-		eventually(t, "the mail", func() bool { return box.count() == 1 })
+		testdb.Eventually(t, "the mail", func() bool { return box.count() == 1 })
 		if err := c.GetWorkflow(t.Context(), "w:1", "").Get(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestSameIDAgain(t *testing.T) {
 			t.Errorf("report %+v", cond)
 		}
 		again(welcome("W:1")) // another ID
-		eventually(t, "a second mail", func() bool { return box.count() == 2 })
+		testdb.Eventually(t, "a second mail", func() bool { return box.count() == 2 })
 		if failed(t, s) != 1 {
 			t.Errorf("%d rows in outbox_failed, want 1", failed(t, s))
 		}
@@ -107,7 +107,7 @@ func TestSameIDAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		again(welcome("theirs"))
-		eventually(t, "two rows in outbox_failed", func() bool { return failed(t, s) == 2 })
+		testdb.Eventually(t, "two rows in outbox_failed", func() bool { return failed(t, s) == 2 })
 	})
 }
 
@@ -177,7 +177,7 @@ func TestMissingAndRebuiltNamespace(t *testing.T) {
 
 		relay, _, stop := runRelay(t, s.DSN, dial(t, first.FrontendAddr(), "default"), "default", starter.Config{})
 		enqueue(t, s, welcome("w:"+string(s.Flavour)))
-		eventually(t, "a start", func() bool { return relay.Stats().Started == 1 })
+		testdb.Eventually(t, "a start", func() bool { return relay.Stats().Started == 1 })
 		stop()
 
 		enqueue(t, s, welcome("x:"+string(s.Flavour)))
@@ -192,7 +192,7 @@ func TestMissingAndRebuiltNamespace(t *testing.T) {
 		stop()
 
 		relay, _, _ = runRelay(t, s.DSN, dial(t, rebuilt.FrontendAddr(), "default"), "default", starter.Config{Rebind: true})
-		eventually(t, "a start after the rebind", func() bool { return relay.Stats().Started == 1 })
+		testdb.Eventually(t, "a start after the rebind", func() bool { return relay.Stats().Started == 1 })
 	})
 }
 
@@ -245,7 +245,7 @@ func TestDeliverAt(t *testing.T) {
 		woken := welcome("woken")
 		woken.DeliverAt = due
 		enqueue(t, s, past, woken)
-		eventually(t, "both started", func() bool { return relay.Stats().Started == 2 })
+		testdb.Eventually(t, "both started", func() bool { return relay.Stats().Started == 2 })
 		if d, err := c.DescribeWorkflowExecution(t.Context(), "woken", ""); err != nil {
 			t.Fatal(err)
 		} else if got := string(d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()["OncepostState"].GetData()); got != `"scheduled"` {
@@ -254,7 +254,7 @@ func TestDeliverAt(t *testing.T) {
 		if err := c.SignalWorkflow(t.Context(), "woken", "", "hello", nil); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "both mails", func() bool { return box.count() == 2 })
+		testdb.Eventually(t, "both mails", func() bool { return box.count() == 2 })
 		box.mu.Lock()
 		defer box.mu.Unlock()
 		for i, m := range box.mails {

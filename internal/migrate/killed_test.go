@@ -55,8 +55,8 @@ func TestTenProcessesMigrateAndTheFirstIsKilled(t *testing.T) {
 		t.Run(at.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 				first := startProcess(t, s.DSN)
-				eventually(t, "the first process's lock", func() bool { return locked(t, s) || ended(first) })
-				eventually(t, at.name, func() bool { return at.reached(t, s) || ended(first) })
+				testdb.Eventually(t, "the first process's lock", func() bool { return locked(t, s) || ended(first) })
+				testdb.Eventually(t, at.name, func() bool { return at.reached(t, s) || ended(first) })
 				// An error says that it has ended by itself meanwhile: then the others have nothing to do.
 				if err := first.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 					t.Fatal(err)

@@ -58,22 +58,6 @@ func up(t *testing.T, db *sql.DB) []Result {
 	return applied
 }
 
-// eventually polls until condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("waited too long for %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func printed(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
