@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
 	"strconv"
@@ -40,14 +41,14 @@ func (c *cells) row() (row Row, err error) {
 			return row, err
 		}
 	}
-	c.key = append(append(c.key[:0], c.messageID...), c.createdAt...)
+	c.key = append(append(c.key[:0], c.messageID...), columnTime(c.createdAt)...)
 	key := string(c.key)
 	row = Row{
 		Key:       Key{Shard: uint8(shard), MessageID: key[:len(c.messageID)], CreatedAt: key[len(c.messageID):]}, //nolint:gosec // 0 to 31
 		EventType: c.typeName(), Size: int(size), Priority: int(priority), DeliverIn: time.Duration(deliverIn) * time.Microsecond,
 	}
 	if c.deliverAt != nil {
-		row.DeliverAt = RFC3339(string(c.deliverAt))
+		row.DeliverAt = RFC3339(string(columnTime(c.deliverAt)))
 	}
 	if c.payload != nil {
 		both := append(append(make([]byte, 0, len(c.payload)+len(c.headers)), c.payload...), c.headers...)
@@ -57,6 +58,20 @@ func (c *cells) row() (row Row, err error) {
 		}
 	}
 	return row, nil
+}
+
+// columnTime is a time as the session shows it: 2026-01-02 15:04:05.000006. A pool with parseTime has made a time.Time of
+// that text, in whatever zone, which database/sql writes as RFC 3339: in place, T and the zone become a space and nothing.
+func columnTime(cell []byte) []byte {
+	const date = len("2026-01-02")
+	if len(cell) <= date || cell[date] != 'T' {
+		return cell
+	}
+	cell[date] = ' '
+	if zone := bytes.LastIndexAny(cell, "Z+-"); zone > date {
+		cell = cell[:zone]
+	}
+	return cell
 }
 
 // integer reads an integer column: MariaDB's driver sends some as text.

@@ -85,16 +85,15 @@ type Page struct {
 }
 
 // columns come in the order of the cells. Times are taken in the session's time zone, which the session has set to UTC, and
-// as text, whatever the pool makes of times.
+// come as text or as a time.Time, as the pool has it.
 const columns = `shard, message_id, event_type, OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) AS size,
  IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, payload, NULL) AS payload,
  IF(OCTET_LENGTH(payload) + COALESCE(OCTET_LENGTH(headers), 0) <= %[1]d, headers, NULL) AS headers,
- CAST(deliver_at AS CHAR) AS deliver_at, TIMESTAMPDIFF(MICROSECOND, NOW(6), deliver_at) AS deliver_in, priority,
- CAST(created_at AS CHAR) AS created_at`
+ deliver_at, TIMESTAMPDIFF(MICROSECOND, NOW(6), deliver_at) AS deliver_in, priority, created_at`
 
 // serverArm is the row that every page begins with: who answered, and whether it can be written to.
 const serverArm = `(SELECT 255 AS shard, %s AS message_id, '' AS event_type, 0 AS size, NULL AS payload, NULL AS headers,
- NULL AS deliver_at, %s AS deliver_in, 0 AS priority, CAST(NOW(6) AS CHAR) AS created_at)`
+ NULL AS deliver_at, %s AS deliver_in, 0 AS priority, NOW(6) AS created_at)`
 
 const shardArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
  WHERE shard = ? AND message_id > ? AND message_id < '~' ORDER BY message_id LIMIT ?)`

@@ -12,15 +12,20 @@ import (
 // gets to the keys behind them. So probes set out from a shard's head, and after that from behind all UUIDs, again and
 // again: each passes over the rows in flight until it meets new ones or the end.
 type cursors struct {
-	shards    [outbox.Shards]cursor
-	nextProbe time.Time
-	found     time.Time // when a probe last found what forward reads had missed
-	took      time.Duration
-	turn      bool // this read is a probe's
-	behind    bool // the probe under way set out behind the UUIDs
-	backlog   bool // the last probe from the heads met more new rows than a page holds
-	lean      bool // every shard of the others has more than its share of a page: pages take a few shards each, in turn
-	next      int  // the shard that a lean page begins with
+	shards [outbox.Shards]cursor
+	probes [2]probe // of each lane: a backlog of the others must keep no express row waiting
+	took   time.Duration
+	lean   bool // every shard of the others has more than its share of a page: pages take a few shards each, in turn
+	next   int  // the shard that a lean page begins with
+}
+
+// probe is the state of a lane's probes.
+type probe struct {
+	next    time.Time // when the next sets out
+	found   time.Time // when one last found what forward reads had missed
+	turn    bool      // this read is its, and not a forward one
+	behind  bool      // the one under way set out behind the UUIDs
+	backlog bool      // the last one from the heads met more new rows than a page holds
 }
 
 type cursor struct {
@@ -45,70 +50,81 @@ const (
 func (c *cursors) restart(shard uint8) { c.shards[shard] = cursor{} }
 
 // probeNow makes the next read a probe.
-func (c *cursors) probeNow() { c.nextProbe = time.Time{} }
+func (c *cursors) probeNow() {
+	c.probes[express].next, c.probes[others].next = time.Time{}, time.Time{}
+}
 
 // positions returns where to read on in the owned shards, so that each lane gets about its room of rows.
 func (c *cursors) positions(owned *shardSet, rooms [2]int, now time.Time) []outbox.Position {
-	c.decideTurn(owned, now)
-	arms := owned.perLane()
-	lean := c.lean && !c.turn // a probe must pass over every shard, and soon
-	if lean {
-		arms[others] = min(arms[others], max(1, rooms[others]/leanRows))
-	}
 	var out []outbox.Position
-	var taken [2]int
-	for i := range outbox.Shards { // express shards come first
-		shard := uint8(outbox.Shards - 1 - i)
-		if i >= outbox.FirstExpressShard {
-			shard = uint8((c.next + i) % outbox.FirstExpressShard) //nolint:gosec // below 16
-		}
-		lane := laneOf(shard)
-		if !owned[shard] || rooms[lane] == 0 || taken[lane] == arms[lane] {
+	for _, lane := range []int{express, others} {
+		if rooms[lane] == 0 {
 			continue
 		}
-		taken[lane]++
-		cur := &c.shards[shard]
-		p := outbox.Position{Shard: shard, After: cur.forward, Limit: (rooms[lane] + arms[lane] - 1) / arms[lane]}
-		if c.turn && cur.probing {
-			p.After = cur.probe
+		c.decideTurn(lane, owned, now)
+		shards := c.choose(lane, owned, rooms[lane])
+		for _, shard := range shards {
+			cur := &c.shards[shard]
+			p := outbox.Position{Shard: shard, After: cur.forward, Limit: (rooms[lane] + len(shards) - 1) / len(shards)}
+			if c.probes[lane].turn && cur.probing {
+				p.After = cur.probe
+			}
+			out = append(out, p)
 		}
-		out = append(out, p)
-	}
-	if lean && taken[others] > 0 {
-		c.next = int(out[len(out)-1].Shard) + 1
 	}
 	return out
 }
 
-// decideTurn lets probes set out when it is time, and alternates between a probe under way and forward reads.
-func (c *cursors) decideTurn(owned *shardSet, now time.Time) {
-	under := false
-	for i, mine := range owned {
-		under = under || mine && c.shards[i].probing
+// choose returns the shards of a lane that a page asks for: all; of the others those that a probe has not passed yet, where
+// it is its turn; and of either, in a lean page, only a few.
+func (c *cursors) choose(lane int, owned *shardSet, room int) (shards []uint8) {
+	turn := c.probes[lane].turn
+	for i := range outbox.Shards {
+		shard := uint8((c.next + i) % outbox.Shards) //nolint:gosec // below 32
+		if owned[shard] && laneOf(shard) == lane && (lane == express || !turn || c.shards[shard].probing) {
+			shards = append(shards, shard)
+		}
 	}
-	if !under && !now.Before(c.nextProbe) {
-		c.setOut(owned, now)
-		under, c.turn = true, false
+	if few := max(1, room/leanRows); lane == others && c.lean && len(shards) > few {
+		shards = shards[:few]
+		if !turn {
+			c.next = int(shards[few-1]) + 1
+		}
 	}
-	c.turn = under && !c.turn
+	return shards
 }
 
-func (c *cursors) setOut(owned *shardSet, now time.Time) {
+// decideTurn lets a lane's probe set out when it is time, and alternates between a probe under way and forward reads.
+func (c *cursors) decideTurn(lane int, owned *shardSet, now time.Time) {
+	p := &c.probes[lane]
+	under := false
+	for shard, mine := range owned {
+		under = under || mine && laneOf(uint8(shard)) == lane && c.shards[shard].probing
+	}
+	if !under && !now.Before(p.next) {
+		c.setOut(lane, owned, now)
+		under, p.turn = true, false
+	}
+	p.turn = under && !p.turn
+}
+
+func (c *cursors) setOut(lane int, owned *shardSet, now time.Time) {
+	p := &c.probes[lane]
 	start := ""
-	if c.behind = c.backlog; c.behind {
+	if p.behind = p.backlog; p.behind {
 		start = behindUUIDs(now)
 	}
-	c.backlog = false
-	for i, mine := range owned {
-		if mine {
-			c.shards[i].probe, c.shards[i].probing = start, true
+	p.backlog = false
+	for shard, mine := range owned {
+		if mine && laneOf(uint8(shard)) == lane {
+			c.shards[shard].probe, c.shards[shard].probing = start, true
 		}
 	}
 	pause := probeEveryMost
-	if now.Sub(c.found) < probeKeep {
+	if now.Sub(p.found) < probeKeep {
 		pause = min(pause, probeShare*c.took)
 	}
-	c.nextProbe = now.Add(pause)
+	p.next = now.Add(pause)
 }
 
 // behindUUIDs is a key behind every UUID version 7 made until a day from now.
@@ -118,11 +134,7 @@ func behindUUIDs(now time.Time) string {
 
 // advance moves the cursors over a page, and reports whether any shard has more. fresh says how many of its rows were new.
 func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more bool) {
-	if c.turn {
-		c.took = took
-		more = c.behind // it says nothing of what waits before the keys it set out behind
-	}
-	more = more || c.lean     // nor does a lean page of the shards it leaves out
+	c.took = took
 	asks, short, i := 0, 0, 0 // of the others
 	for _, p := range asked {
 		n, last := 0, ""
@@ -132,25 +144,30 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 		}
 		full := n == p.Limit
 		more = more || full
-		if laneOf(p.Shard) == others {
+		lane := laneOf(p.Shard)
+		if lane == others {
 			if asks++; !full {
 				short++
 			}
 		}
-		if cur := &c.shards[p.Shard]; !c.turn || !cur.probing {
+		if cur := &c.shards[p.Shard]; !c.probes[lane].turn || !cur.probing {
 			cur.forward = max(cur.forward, last)
-		} else if c.movedProbe(cur, full, fresh[p.Shard], last) {
-			c.found = now
+		} else if c.probes[lane].moved(cur, full, fresh[p.Shard], last) {
+			c.probes[lane].found = now
 		}
 	}
-	if asks > 0 && (!c.turn || short == 0 && !c.behind) { // a probe's short page tells nothing of what waits ahead
-		c.lean = short == 0
+	// Some pages say nothing of what waits in shards that they leave out, or before the keys they set out behind.
+	if asks > 0 {
+		more = more || c.lean || c.probes[others].turn
+		if !c.probes[others].turn {
+			c.lean = short == 0
+		}
 	}
-	return more
+	return more || c.probes[express].turn && c.probes[express].behind
 }
 
-// movedProbe takes a probe's page, and reports whether the probe met what a forward read would not have.
-func (c *cursors) movedProbe(cur *cursor, full bool, fresh int, last string) (missed bool) {
+// moved takes a page of a probe in one shard, and reports whether it met what a forward read would not have.
+func (p *probe) moved(cur *cursor, full bool, fresh int, last string) (missed bool) {
 	missed = fresh > 0 && cur.forward != ""
 	switch {
 	case !full: // the end
@@ -158,8 +175,8 @@ func (c *cursors) movedProbe(cur *cursor, full bool, fresh int, last string) (mi
 		cur.forward = max(cur.forward, last)
 	case fresh > 0:
 		cur.probing = false
-		if !c.behind {
-			c.backlog = true
+		if !p.behind {
+			p.backlog = true
 			cur.forward = min(cur.forward, last) // more of them wait there: go on from here
 		}
 	default: // all in flight

@@ -48,25 +48,28 @@ func turnPage(c *cursors, rooms int, some map[uint8]int, now time.Time) (asked [
 	return asked, c.advance(asked, rows, &fresh, time.Millisecond, now)
 }
 
+// forwardPage goes on until a page is no probe's of the others.
+func forwardPage(c *cursors, rooms int, some map[uint8]int, now time.Time) (asked []outbox.Position, more bool) {
+	for {
+		if asked, more = turnPage(c, rooms, some, now); !c.probes[others].turn {
+			return asked, more
+		}
+	}
+}
+
 // TestLeanPagesTakeFewShardsInTurn: what a shard costs is worth it only for many rows of it.
 func TestLeanPagesTakeFewShardsInTurn(t *testing.T) {
 	for rooms, arms := range map[int]int{leanRows / 2: 1, leanRows: 1, 4 * leanRows: 4, 100 * leanRows: outbox.FirstExpressShard} {
 		t.Run(fmt.Sprint(rooms), func(t *testing.T) {
 			var c cursors
 			now := time.Now()
-			if asked, _ := turnPage(&c, rooms, noExpress(), now); len(asked) != outbox.Shards || !c.lean {
+			if asked, _ := forwardPage(&c, rooms, noExpress(), now); len(asked) != outbox.Shards || !c.lean {
 				t.Fatalf("the first page asks %d shards, lean after it: %v", len(asked), c.lean)
 			}
 			visited := map[uint8]int{}
 			for range outbox.FirstExpressShard {
 				now = now.Add(time.Millisecond)
-				asked, more := turnPage(&c, rooms, noExpress(), now)
-				for c.turn { // a probe's page, of all shards
-					if len(asked) != outbox.Shards {
-						t.Fatalf("a probe of %d shards", len(asked))
-					}
-					asked, more = turnPage(&c, rooms, noExpress(), now)
-				}
+				asked, more := forwardPage(&c, rooms, noExpress(), now)
 				shards := othersAsked(asked)
 				if len(shards) != arms || !c.lean || !more {
 					t.Fatalf("a page of %d other shards, lean %v, more %v", len(shards), c.lean, more)
@@ -95,88 +98,59 @@ func TestLeanPagesTakeFewShardsInTurn(t *testing.T) {
 func TestAShardThatIsNotFullEndsLeanPages(t *testing.T) {
 	var c cursors
 	now := time.Now()
-	turnPage(&c, 4*leanRows, noExpress(), now)
+	forwardPage(&c, 4*leanRows, noExpress(), now)
 	next := uint8(c.next)
 	some := noExpress()
 	some[(next+3)%outbox.FirstExpressShard] = 3 // the last of the next page's
-	if _, more := turnPage(&c, 4*leanRows, some, now); c.lean || !more {
+	if _, more := forwardPage(&c, 4*leanRows, some, now); c.lean || !more {
 		t.Errorf("lean %v, more %v: a lean page leaves shards out, and never shows that all was seen", c.lean, more)
 	}
-	if asked, _ := turnPage(&c, 4*leanRows, noExpress(), now); len(asked) != outbox.Shards {
+	if asked, _ := forwardPage(&c, 4*leanRows, noExpress(), now); len(asked) != outbox.Shards {
 		t.Errorf("a page of %d shards after that, want all", len(asked))
 	}
 }
 
-// TestEmptyLeanPageDoesNotShowThatAllWasSeen: the shards that it left out may hold a backlog.
-func TestEmptyLeanPageDoesNotShowThatAllWasSeen(t *testing.T) {
-	var c cursors
+// TestWhatDoesNotShowThatAllWasSeen: a lean page leaves shards out, a probe's page asks only what it has not passed.
+func TestWhatDoesNotShowThatAllWasSeen(t *testing.T) {
 	now := time.Now()
-	turnPage(&c, leanRows, noExpress(), now)
-	asked := c.positions(all(), [2]int{leanRows, leanRows}, now)
-	if more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now); !more {
-		t.Error("an empty lean page was taken for an empty table")
+	var none [outbox.Shards]int
+	c := cursors{lean: true, probes: [2]probe{{next: now.Add(time.Hour)}, {next: now.Add(time.Hour)}}}
+	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); !more || c.lean {
+		t.Errorf("an empty lean page: more %v, lean %v", more, c.lean)
 	}
-	asked = c.positions(all(), [2]int{leanRows, leanRows}, now)
-	if len(asked) != outbox.Shards {
-		t.Fatalf("a page of %d shards", len(asked))
+	c = cursors{}
+	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); !more || !c.probes[others].turn {
+		t.Errorf("an empty probe: more %v, turn %v", more, c.probes[others].turn)
+	}
+	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); more {
+		t.Error("an empty forward page of all shards claims that there is more")
 	}
 }
 
-// TestProbeBehindTheUUIDsDoesNotShowThatAllWasSeen: it knows nothing of the keys before those it set out from.
-func TestProbeBehindTheUUIDsDoesNotShowThatAllWasSeen(t *testing.T) {
-	c := cursors{backlog: true} // the last probe from the heads met more than a page holds
-	now := time.Now()
-	const rooms = outbox.Shards
-	behind := false
-	for range 2 { // a forward read and the probe's, in some order
-		asked := c.positions(all(), [2]int{rooms, rooms}, now)
-		more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now)
-		if !c.turn {
-			if more {
-				t.Error("a forward read that found nothing claims that there is more")
-			}
-			continue
-		}
-		behind = true
-		for _, p := range asked {
-			if p.After != behindUUIDs(now) {
-				t.Errorf("shard %d is probed from %q", p.Shard, p.After)
-			}
-		}
-		if !more || c.lean {
-			t.Errorf("more %v, lean %v after an empty probe from behind the UUIDs", more, c.lean)
-		}
-	}
-	if !behind {
-		t.Fatal("no probe set out")
-	}
-	// The next one sets out from the heads, and sees everything.
-	now = now.Add(time.Second)
-	for range 2 {
-		asked := c.positions(all(), [2]int{rooms, rooms}, now)
-		if more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now); more || c.turn && asked[0].After != "" {
-			t.Errorf("more %v, from %q", more, asked[0].After)
-		}
-	}
-}
-
-// TestProbeBehindTheUUIDsLeavesLeanPagesAsTheyAre: it says nothing of the rows before it.
-func TestProbeBehindTheUUIDsLeavesLeanPagesAsTheyAre(t *testing.T) {
-	for _, lean := range []bool{true, false} {
-		for _, full := range []bool{true, false} {
+// TestProbesSetOutBehindTheUUIDsAfterABacklog, where natural keys stand; the next one sets out from the heads.
+func TestProbesSetOutBehindTheUUIDsAfterABacklog(t *testing.T) {
+	for lane, name := range []string{express: "express", others: "others"} {
+		t.Run(name, func(t *testing.T) {
+			var c cursors
+			c.probes[lane].backlog = true // the last probe from the heads met more than a page holds
 			now := time.Now()
-			c := cursors{behind: true, turn: false, lean: lean, nextProbe: now.Add(time.Hour)}
-			for i := range c.shards {
-				c.shards[i] = cursor{probe: behindUUIDs(now), probing: true}
+			for _, want := range []string{behindUUIDs(now), ""} {
+				asked := c.positions(all(), [2]int{outbox.Shards, outbox.Shards}, now)
+				if !c.probes[lane].turn {
+					t.Fatal("no probe set out")
+				}
+				for _, p := range asked {
+					if laneOf(p.Shard) == lane && p.After != want {
+						t.Errorf("shard %d is probed from %q, want %q", p.Shard, p.After, want)
+					}
+				}
+				if more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now); want != "" && !more {
+					t.Error("an empty probe from behind the UUIDs was taken for an empty table")
+				}
+				c.advance(c.positions(all(), [2]int{outbox.Shards, outbox.Shards}, now), nil, &[outbox.Shards]int{}, time.Millisecond, now)
+				now = now.Add(time.Second)
 			}
-			some := noExpress()
-			for shard := uint8(0); !full && shard < outbox.FirstExpressShard; shard++ {
-				some[shard] = 0
-			}
-			if turnPage(&c, 4*leanRows, some, now); !c.turn || c.lean != lean {
-				t.Errorf("full=%v: a probe's turn %v; lean %v, and %v before", full, c.turn, c.lean, lean)
-			}
-		}
+		})
 	}
 }
 

@@ -29,7 +29,7 @@ var (
 )
 
 // maxUndeleted bounds the rows that have started and wait for their delete. Beyond it nothing is read.
-const maxUndeleted = 2 * deleters * outbox.MaxDelete
+const maxUndeleted = deleters * outbox.MaxDelete
 
 // pageBytes bounds what one page may hold, by the mean row size of the page before.
 const pageBytes = 16 << 20
