@@ -59,7 +59,8 @@ const (
 	refusalsAmongMany = 20
 	// trialsAtOnce: of so many rows tried together one success opens the gate. A single one could be a bad row.
 	trialsAtOnce = 16
-	// trialsAtMost: while all of a trial are refused the next is twice as large. Behind many bad messages there may be good ones.
+	// trialsAtMost: while all of a trial fail the next is twice as large, since behind many bad messages there may be good
+	// ones; but not where Temporal says that it is overloaded, or that the configuration is wrong.
 	trialsAtMost = 128
 	// trialPause bounds the pause between trials while the namespace answers.
 	trialPause = 500 * time.Millisecond
@@ -255,10 +256,21 @@ func (g *gate) failed(o Outcome) []Condition {
 	}
 	lasting := g.failures >= failuresToClose && time.Since(g.failing) >= failingFor
 	if o.Class == Misconfigured || !g.open || lasting || g.failures >= manyFailures {
-		g.size = trialsAtOnce
+		g.resize(o.Class == Away && !o.Overload)
 		return g.close(o, false)
 	}
 	return nil
+}
+
+// resize makes the next trial twice as large as one that has failed, where single messages may be to blame for that.
+func (g *gate) resize(messages bool) {
+	switch {
+	case g.open:
+	case messages:
+		g.size = min(2*g.size, trialsAtMost)
+	default:
+		g.size = trialsAtOnce
+	}
 }
 
 // refused takes a message that Temporal refused for good, and decides whether the message is to blame.
@@ -300,9 +312,7 @@ func (g *gate) endTrial(reason string) []Condition {
 	if !g.open && (g.until.After(time.Now()) || !g.tried()) {
 		return nil
 	}
-	if !g.open {
-		g.size = min(2*g.size, trialsAtMost)
-	}
+	g.resize(true)
 	return g.close(Outcome{Class: Misconfigured, Reason: fmt.Sprintf("Temporal refuses every message that is tried (%s), "+
 		"and none has started since that could show that the messages are to blame", reason)}, true)
 }
