@@ -34,6 +34,9 @@ var ownTables = []struct {
 		"failed_id", "message_id", "event_type", "payload", "headers", "deliver_at", "priority", "created_at", "reason", "detail", "failed_at",
 	}},
 	{"outbox_binding", 4, []string{"id", "namespace", "namespace_id", "bound_at"}},
+	{"sends", 5, []string{
+		"message_id", "step", "recipient", "content", "generation", "state", "token", "expires_at", "result_id", "error_class", "created_at",
+	}},
 }
 
 // refuseForeign looks at the tables that stand there before the migration which would make them. One with exactly our columns

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/outbox"
 )
@@ -60,7 +63,7 @@ var work = map[string]func(ctx context.Context, db *sql.DB) error{
 		return tx.Commit()
 	},
 	"relay":   relayWork,
-	"worker":  Check,
+	"worker":  workerWork,
 	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
 }
 
@@ -97,6 +100,27 @@ func relayWork(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
+}
+
+func workerWork(ctx context.Context, db *sql.DB) error {
+	if err := Check(ctx, db); err != nil {
+		return err
+	}
+	book, err := ledger.New(ctx, db)
+	if err != nil {
+		return err
+	}
+	c := activities.Claim{Key: activities.Key{MessageID: "a", Step: "mail"}, For: time.Minute}
+	if e, err := book.Claim(ctx, c); err != nil || e.Standing != activities.StandingClaimed {
+		return fmt.Errorf("claim: %+v: %w", e, err)
+	}
+	if err := book.Record(ctx, c.Key, c.Token, activities.Outcome{Standing: activities.StandingUnknown}); err != nil {
+		return err
+	}
+	if e, err := book.Claim(ctx, c); err != nil || e.Standing != activities.StandingUnknown {
+		return fmt.Errorf("claim again: %+v: %w", e, err)
+	}
+	return book.Settle(ctx, c.Key)
 }
 
 // readAndFinish moves the first message to outbox_failed, loads the last and deletes the others.
