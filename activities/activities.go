@@ -7,7 +7,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -30,45 +29,61 @@ type Mail struct {
 
 // Mailer hands mails to a provider.
 type Mailer interface {
-	// Send tries once, with a deadline of its own, and returns the provider's ID of the accepted mail. An error that
-	// matches ErrNever means that this mail will never be accepted; any other is tried again. The error's text must
-	// hold no address.
-	Send(ctx context.Context, m Mail) (providerID string, err error)
+	// Send tries once, with a deadline of its own: at most one request leaves.
+	Send(ctx context.Context, m Mail) Answer
 }
 
-// ErrNever is matched by the errors of a Mailer that no retry can change.
-var ErrNever = errors.New("the provider refuses this mail for good")
-
-// Types of the application errors that no retry can change, as the Temporal web UI shows them.
+// Types of the application errors, as the Temporal web UI shows them. The first five no retry can change.
 const (
 	TypeInvalidPayload = "InvalidPayload" // the payload does not fit the event type's schema
 	TypeNotRendered    = "NotRendered"    // a template is missing, or a variable of it
 	TypeRejected       = "Rejected"       // the provider refuses the mail
+	TypeKeyReused      = "KeyReused"      // the ledger has another content under this key
+	TypeInvalidKey     = "InvalidKey"     // the step's name cannot be a key
+	TypeNotSent        = "NotSent"        // not sent, and tried again
+	TypeStopped        = "Stopped"        // not sent, like every other mail until the cause is put right
+	TypeLedger         = "Ledger"         // the ledger cannot be read or written
 )
 
 // Activities holds what the activities need. All fields are required.
 type Activities struct {
 	Mailer    Mailer
+	Ledger    Ledger
 	Templates *templates.Set
 	Payloads  *Payloads
 }
 
 // SendInput says which mail to send.
 type SendInput struct {
-	MessageID string  `json:"message_id"`
-	EventType string  `json:"event_type"`
-	To        Address `json:"to"`
+	MessageID string `json:"message_id"`
+	EventType string `json:"event_type"`
+	// Step names this mail among those of the workflow to the same recipient: "mail", "reminder".
+	Step string  `json:"step"`
+	To   Address `json:"to"`
+	// Generation is 0, and one more for each authorised repetition of a mail that may have been sent.
+	Generation int `json:"generation,omitempty"`
 }
 
-// SendResult is what became of a send.
+// SendResult is what became of a send: it was sent, or nobody knows.
 type SendResult struct {
-	// SESMessageID is SES's ID of the mail.
-	SESMessageID string `json:"ses_message_id"`
-	// Locale is that of the templates used.
-	Locale string `json:"locale"`
+	// SESMessageID is SES's ID of the mail; empty where Unknown.
+	SESMessageID string `json:"ses_message_id,omitempty"`
+	// Locale is that of the templates used; empty where an earlier attempt had sent the mail.
+	Locale string `json:"locale,omitempty"`
+	// Unknown says that the mail may have been sent.
+	Unknown *Unknown `json:"unknown,omitempty"`
 }
 
-// Send checks payload against the schema of its event type, renders the mail and sends it. Nothing half-rendered goes out.
+// Unknown is what a person, or a policy, needs to decide about a mail that may have been sent.
+type Unknown struct {
+	// Class says in a word what happened: no_answer, cut_off, server_error, expired …
+	Class string `json:"class"`
+	// Next is the generation that a repetition must ask for.
+	Next int `json:"next"`
+}
+
+// Send checks payload against the schema of its event type, renders the mail and sends it, at most once for each
+// generation of its key. Nothing half-rendered goes out.
 // Where payload is FromHistory, the workflow's own is read.
 func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.RawValue) (SendResult, error) {
 	raw, err := bytesOf(ctx, payload)
@@ -83,18 +98,47 @@ func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.R
 	content, err := a.Templates.Render(in.EventType, locale, map[string]any{
 		"payload": data,
 		"to":      map[string]any{"email": in.To.Email, "name": in.To.Name},
+		"step":    in.Step,
 	})
 	if err != nil {
 		return SendResult{}, never(TypeNotRendered, err)
 	}
-	id, err := a.Mailer.Send(ctx, Mail{MessageID: in.MessageID, EventType: in.EventType, To: in.To, Content: content})
-	if errors.Is(err, ErrNever) {
-		return SendResult{}, never(TypeRejected, err)
+	mail := Mail{MessageID: in.MessageID, EventType: in.EventType, To: in.To, Content: content}
+	effect := effect{
+		ledger: a.Ledger,
+		claim: Claim{
+			Key: in.key(), Generation: in.Generation,
+			// Not of the rendered text: a template that is corrected while a mail waits is no other mail.
+			Content: digest([]byte(in.EventType), []byte(in.To.Email), []byte(in.To.Name), raw),
+		},
+		try: func(ctx context.Context) Answer { return a.Mailer.Send(ctx, mail) },
 	}
-	if err != nil {
-		return SendResult{}, fmt.Errorf("send: %w", err)
+	result, err := effect.run(ctx)
+	if err == nil && result.Unknown == nil {
+		result.Locale = content.Locale
 	}
-	return SendResult{SESMessageID: id, Locale: content.Locale}, nil
+	return result, err
+}
+
+// Check checks a payload against the schema of its event type, for a workflow that sends no mail.
+func (a *Activities) Check(_ context.Context, eventType string, payload converter.RawValue) error {
+	if _, err := a.Payloads.Decode(eventType, payload.Payload().GetData()); err != nil {
+		return never(TypeInvalidPayload, err)
+	}
+	return nil
+}
+
+// Settle writes into the ledger that a mail which may have been sent was sent, as a person has said.
+func (a *Activities) Settle(ctx context.Context, in SendInput) error {
+	err := a.Ledger.Settle(ctx, in.key())
+	if errors.Is(err, ErrSuperseded) {
+		return never(TypeKeyReused, err)
+	}
+	return err
+}
+
+func (in SendInput) key() Key {
+	return Key{MessageID: in.MessageID, Step: in.Step, Recipient: digest([]byte(in.To.Email))}
 }
 
 func never(kind string, err error) error {

@@ -17,18 +17,18 @@ import (
 	"github.com/oncepost/oncepost/templates"
 )
 
-// outbasket is a Mailer that keeps what it is given, or answers with err.
+// outbasket is a Mailer that keeps what it is given, or gives an answer.
 type outbasket struct {
-	mails []Mail
-	err   error
+	mails  []Mail
+	answer *Answer
 }
 
-func (o *outbasket) Send(_ context.Context, m Mail) (string, error) {
+func (o *outbasket) Send(_ context.Context, m Mail) Answer {
 	o.mails = append(o.mails, m)
-	if o.err != nil {
-		return "", o.err
+	if o.answer != nil {
+		return *o.answer
 	}
-	return fmt.Sprintf("ses-%d", len(o.mails)), nil
+	return Answer{Verdict: VerdictSent, ProviderID: fmt.Sprintf("ses-%d", len(o.mails))}
 }
 
 // send runs the activity as a worker does, on the payload's bytes as the relay hands them over.
@@ -58,7 +58,7 @@ func builtin(t *testing.T, m Mailer) *Activities {
 
 func withTypes(t *testing.T, m Mailer, mails, schemas fs.FS) *Activities {
 	t.Helper()
-	a := &Activities{Mailer: m}
+	a := &Activities{Mailer: m, Ledger: &notebook{}}
 	var more []fs.FS
 	if mails != nil {
 		more = append(more, mails)
@@ -77,7 +77,7 @@ func withTypes(t *testing.T, m Mailer, mails, schemas fs.FS) *Activities {
 	return a
 }
 
-var welcome = SendInput{MessageID: "welcome:c_42", EventType: "welcome", To: Address{Email: "first@example.com", Name: "First"}}
+var welcome = SendInput{MessageID: "welcome:c_42", EventType: "welcome", Step: "mail", To: Address{Email: "first@example.com", Name: "First"}}
 
 const welcomePayload = `{"company_id":"c_42","company_name":"O'Brien & <b>Co</b>","email":"first@example.com","locale":"ko-KR","more":[1]}`
 
@@ -175,7 +175,7 @@ func order(html string) (mails, schema fstest.MapFS) {
 func TestSendKeepsNumbersAndCase(t *testing.T) {
 	basket := &outbasket{}
 	mails, schema := order("<b>{{.payload.id}}</b> {{.payload.other}}")
-	in := SendInput{MessageID: "o", EventType: "order", To: Address{Email: "a@example.com"}}
+	in := SendInput{MessageID: "o", EventType: "order", Step: "mail", To: Address{Email: "a@example.com"}}
 	const payload = `{"id":9007199254740993,"other":3544790567247868102,"amount":1.10,"a":1,"A":3}`
 	if _, err := send(t, withTypes(t, basket, mails, schema), in, payload); err != nil {
 		t.Fatal(err)
@@ -190,31 +190,10 @@ func TestSendKeepsNumbersAndCase(t *testing.T) {
 func TestSendWithAMissingTemplateVariable(t *testing.T) {
 	basket := &outbasket{}
 	mails, schema := order("<b>{{.payload.absent}}</b>")
-	in := SendInput{MessageID: "o", EventType: "order", To: Address{Email: "a@example.com"}}
+	in := SendInput{MessageID: "o", EventType: "order", Step: "mail", To: Address{Email: "a@example.com"}}
 	_, err := send(t, withTypes(t, basket, mails, schema), in, `{"id":1,"amount":123456789,"a":"secret","A":"secret"}`)
 	checkRefusal(t, err, TypeNotRendered, "absent")
 	if len(basket.mails) != 0 {
 		t.Error("a half-empty mail went out")
-	}
-}
-
-// A provider's refusal for good ends the message; anything else is tried again.
-func TestSendErrors(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		err   error
-		never bool
-	}{
-		{"refused", fmt.Errorf("the address is not valid: %w", ErrNever), true},
-		{"throttled", errors.New("throttled"), false},
-		{"time-out", context.DeadlineExceeded, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := send(t, builtin(t, &outbasket{err: c.err}), welcome, welcomePayload)
-			var app *temporal.ApplicationError
-			if !errors.As(err, &app) || app.NonRetryable() != c.never || (app.Type() == TypeRejected) != c.never {
-				t.Errorf("error %v, want a final one: %v", err, c.never)
-			}
-		})
 	}
 }

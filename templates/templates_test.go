@@ -26,6 +26,7 @@ func sample(eventType string) map[string]any {
 	return map[string]any{
 		"payload": samples[eventType],
 		"to":      map[string]any{"email": "first@example.com", "name": "Żółć <i>O'Neil</i>"},
+		"step":    "mail",
 	}
 }
 
@@ -44,26 +45,38 @@ func TestGolden(t *testing.T) {
 	for _, eventType := range s.Types() {
 		for locale := range s.types[eventType] {
 			t.Run(eventType+"/"+locale, func(t *testing.T) {
-				c, err := s.Render(eventType, locale, sample(eventType))
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := fmt.Sprintf("Locale: %s\nSubject: %s\n\n%s\n-- html --\n%s", c.Locale, c.Subject, c.Text, c.HTML)
-				file := filepath.Join("testdata", eventType+"."+locale+".golden")
-				if *update {
-					if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatalf("%v: make it by go test ./templates -update, and look at it", err)
-				}
-				if got != string(want) {
-					t.Errorf("the mail is\n%s\nand %s has\n%s", got, file, want)
-				}
+				checkGolden(t, s, eventType, locale, "mail", eventType+"."+locale+".golden")
 			})
 		}
+	}
+	for locale := range s.types["payment_failed"] {
+		t.Run("payment_failed/"+locale+"/reminder", func(t *testing.T) {
+			checkGolden(t, s, "payment_failed", locale, "reminder", "payment_failed."+locale+".reminder.golden")
+		})
+	}
+}
+
+func checkGolden(t *testing.T, s *Set, eventType, locale, step, name string) {
+	t.Helper()
+	data := sample(eventType)
+	data["step"] = step
+	c, err := s.Render(eventType, locale, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("Locale: %s\nSubject: %s\n\n%s\n-- html --\n%s", c.Locale, c.Subject, c.Text, c.HTML)
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v: make it by go test ./templates -update, and look at it", err)
+	}
+	if got != string(want) {
+		t.Errorf("the mail is\n%s\nand %s has\n%s", got, file, want)
 	}
 }
 

@@ -49,6 +49,9 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 	if cfg.Client == nil || cfg.Activities == nil {
 		return errors.New("worker: Client and Activities are required")
 	}
+	if a := cfg.Activities; a.Mailer == nil || a.Ledger == nil || a.Templates == nil || a.Payloads == nil {
+		return errors.New("worker: Activities needs a Mailer, a Ledger, Templates and Payloads")
+	}
 	if err := registry.Validate(); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ type Type struct {
 	// Workflow is a func(workflow.Context, P, schemas.Envelope) (R, error). P is the payload: converter.RawValue for its
 	// bytes, or a struct. It must be a top-level function.
 	Workflow any
+	// NoMail says that the type sends none, and so has no templates.
+	NoMail bool
 }
 
 // Registry is a list of event types. The zero value is empty.
@@ -29,6 +31,7 @@ func Builtin() Registry {
 	return Registry{}.With(
 		Type{Name: "welcome", Workflow: SendMail},
 		Type{Name: "payment_failed", Workflow: PaymentFailed},
+		Type{Name: "card_registered", Workflow: CardRegistered, NoMail: true},
 	)
 }
 

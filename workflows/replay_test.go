@@ -43,7 +43,11 @@ func brokenSendMail(ctx workflow.Context, payload converter.RawValue, msg schema
 	if err := workflow.Sleep(ctx, 1); err != nil {
 		return Result{}, err
 	}
-	return sendAll(ctx, payload, msg, []activities.Address{{Email: "a@example.com"}})
+	m, err := newMailing(ctx, payload, msg, Resend)
+	if err != nil {
+		return Result{}, err
+	}
+	return m.sendAll(ctx, "mail", []activities.Address{{Email: "a@example.com"}})
 }
 
 // TestReplayCatchesABreak is the test of the test.

@@ -30,6 +30,16 @@ type sends struct {
 	env      *testsuite.TestWorkflowEnvironment
 	// answer may be nil: every send succeeds.
 	answer func(in activities.SendInput, attempt int) error
+	// unknown may be nil: every send is known.
+	unknown func(in activities.SendInput, attempt int) *activities.Unknown
+	settled []activities.SendInput
+}
+
+func (s *sends) Settle(_ context.Context, in activities.SendInput) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = append(s.settled, in)
+	return nil
 }
 
 func (s *sends) Send(_ context.Context, in activities.SendInput, payload converter.RawValue) (activities.SendResult, error) {
@@ -47,6 +57,11 @@ func (s *sends) Send(_ context.Context, in activities.SendInput, payload convert
 	if s.answer != nil {
 		if err := s.answer(in, attempt); err != nil {
 			return activities.SendResult{}, err
+		}
+	}
+	if s.unknown != nil {
+		if u := s.unknown(in, attempt); u != nil {
+			return activities.SendResult{Unknown: u}, nil
 		}
 	}
 	return activities.SendResult{SESMessageID: "ses of " + in.To.Email, Locale: "en"}, nil
@@ -69,6 +84,7 @@ func (s *sends) environment() *testsuite.TestWorkflowEnvironment {
 	s.env = suite.NewTestWorkflowEnvironment()
 	s.env.SetTestTimeout(30 * time.Second)
 	s.env.RegisterActivityWithOptions(s.Send, activity.RegisterOptions{Name: "Send"})
+	s.env.RegisterActivityWithOptions(s.Settle, activity.RegisterOptions{Name: "Settle"})
 	return s.env
 }
 
@@ -110,7 +126,7 @@ func TestSendMail(t *testing.T) {
 	if want := (Send{Recipient: 1, SESMessageID: "ses of first@example.com"}); len(r.Sends) != 1 || r.Sends[0] != want {
 		t.Errorf("result %+v, want %+v", r, want)
 	}
-	want := activities.SendInput{MessageID: "natural:key", EventType: "welcome", To: activities.Address{Email: "first@example.com"}}
+	want := activities.SendInput{MessageID: "natural:key", EventType: "welcome", Step: "mail", To: activities.Address{Email: "first@example.com"}}
 	if len(s.inputs) != 1 || s.inputs[0] != want {
 		t.Errorf("sent %+v, want %+v", s.inputs, want)
 	}
@@ -126,7 +142,7 @@ func TestRecipientIsReadByItsExactName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := run(t, s, PaymentFailed, `{"Admins":[{"email":"upper@example.com"}],
-"admins":[{"email":"admin@example.com","Email":"other@example.com","name":"A","NAME":"B"}],"ADMINS":[]}`, envelope("payment_failed")); err != nil {
+"remind_after":"0s","admins":[{"email":"admin@example.com","Email":"other@example.com","name":"A","NAME":"B"}],"ADMINS":[]}`, envelope("payment_failed")); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.emails(), []string{"admin@example.com", "right@example.com"}; !slices.Equal(got, want) {
@@ -140,7 +156,7 @@ func TestRecipientIsReadByItsExactName(t *testing.T) {
 // An address that stands twice gets one mail; the first name counts.
 func TestPaymentFailedMailsEachAdminOnce(t *testing.T) {
 	s := &sends{}
-	r, err := run(t, s, PaymentFailed, `{"admins":[{"email":"b@example.com","name":"B"},{"email":"a@example.com","name":"A"},
+	r, err := run(t, s, PaymentFailed, `{"remind_after":"0s","admins":[{"email":"b@example.com","name":"B"},{"email":"a@example.com","name":"A"},
 {"email":"b@example.com","name":"Other"},{"email":"c@example.com","name":"C"},{"email":"a@example.com","name":"A"}]}`, envelope("payment_failed"))
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +164,7 @@ func TestPaymentFailedMailsEachAdminOnce(t *testing.T) {
 	if got, want := s.emails(), []string{"a@example.com", "b@example.com", "c@example.com"}; !slices.Equal(got, want) {
 		t.Errorf("sent to %v, want %v", got, want)
 	}
-	want := []Send{{1, "ses of b@example.com", ""}, {2, "ses of a@example.com", ""}, {3, "ses of c@example.com", ""}}
+	want := []Send{{Recipient: 1, SESMessageID: "ses of b@example.com"}, {Recipient: 2, SESMessageID: "ses of a@example.com"}, {Recipient: 3, SESMessageID: "ses of c@example.com"}}
 	if !slices.Equal(r.Sends, want) {
 		t.Errorf("result %+v, want %+v", r.Sends, want)
 	}
@@ -161,7 +177,7 @@ func TestPaymentFailedMailsEachAdminOnce(t *testing.T) {
 
 // Temporal ends a workflow whose sends carry more than 4 MiB together: a large payload is left in the history.
 func TestLargePayloadIsNotRepeated(t *testing.T) {
-	admins := `"admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"}]`
+	admins := `"remind_after":"0s","admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"}]`
 	sized := func(n int) string {
 		const head, tail = `{"more":"`, `",`
 		return head + strings.Repeat("x", n-len(head)-len(tail)-len(admins)-1) + tail + admins + "}"
@@ -179,7 +195,7 @@ func TestLargePayloadIsNotRepeated(t *testing.T) {
 	}
 }
 
-const threeAdmins = `{"admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"},{"email":"c@example.com","name":"C"}]}`
+const threeAdmins = `{"remind_after":"0s","admins":[{"email":"a@example.com","name":"A"},{"email":"b@example.com","name":"B"},{"email":"c@example.com","name":"C"}]}`
 
 // A recipient who cannot get the mail keeps it from nobody else; the workflow then fails, and says what became of each.
 func TestPaymentFailedWithOneBadRecipient(t *testing.T) {
@@ -204,7 +220,7 @@ func TestPaymentFailedWithOneBadRecipient(t *testing.T) {
 	if err := app.Details(&r); err != nil {
 		t.Fatal(err)
 	}
-	want := []Send{{1, "ses of a@example.com", ""}, {2, "", "the address is not valid"}, {3, "ses of c@example.com", ""}}
+	want := []Send{{Recipient: 1, SESMessageID: "ses of a@example.com"}, {Recipient: 2, Error: "the address is not valid"}, {Recipient: 3, SESMessageID: "ses of c@example.com"}}
 	if !slices.Equal(r.Sends, want) {
 		t.Errorf("details %+v, want %+v", r.Sends, want)
 	}
@@ -233,7 +249,7 @@ func TestSendsAreRetried(t *testing.T) {
 
 // An outage of days fails nothing: no bound on attempts, nor on the time that they take together.
 func TestSendsAreNotBounded(t *testing.T) {
-	o := sendOptions(1, 1)
+	o := sendOptions("mail", 1, 1)
 	if o.ScheduleToCloseTimeout != 0 || o.ScheduleToStartTimeout != 0 || o.RetryPolicy.MaximumAttempts != 0 {
 		t.Errorf("options %+v bound the attempts", o)
 	}
@@ -253,11 +269,11 @@ func TestUnreadablePayloads(t *testing.T) {
 		{"an array", SendMail, `["secret"]`},
 		{"a number for the address", SendMail, `{"email":123456789}`},
 		{"no admins", PaymentFailed, `{"subscription_id":"secret"}`},
-		{"no admins in the list", PaymentFailed, `{"admins":[]}`},
+		{"no admins in the list", PaymentFailed, `{"remind_after":"0s","admins":[]}`},
 		{"null for admins", PaymentFailed, `{"admins":null}`},
 		{"a string for admins", PaymentFailed, `{"admins":"secret@example.com"}`},
-		{"strings in admins", PaymentFailed, `{"admins":["secret@example.com"]}`},
-		{"a number for a name", PaymentFailed, `{"admins":[{"email":"secret@example.com","name":123456789}]}`},
+		{"strings in admins", PaymentFailed, `{"remind_after":"0s","admins":["secret@example.com"]}`},
+		{"a number for a name", PaymentFailed, `{"remind_after":"0s","admins":[{"email":"secret@example.com","name":123456789}]}`},
 		{"another letter case", PaymentFailed, `{"Admins":[{"email":"secret@example.com","name":"A"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

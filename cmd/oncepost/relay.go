@@ -11,6 +11,7 @@ import (
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/starter"
 	"github.com/oncepost/oncepost/worker"
 	"github.com/oncepost/oncepost/workflows"
@@ -63,6 +64,9 @@ func (c *relayCmd) Run(a *app) (err error) {
 	}
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
+		if acts.Ledger, err = ledger.New(ctx, db); err != nil {
+			return err
+		}
 		group.Go(func() error {
 			return worker.Run(ctx, worker.Config{
 				Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,

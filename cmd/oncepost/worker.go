@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/worker"
 	"github.com/oncepost/oncepost/workflows"
 )
@@ -26,16 +27,16 @@ func (c *workerCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer temporal.Close()
-	acts, err := c.Activities(a.ctx)
+	acts, err := c.Activities(a.ctx) // the configuration is checked before anything is waited for
 	if err != nil {
 		return err
 	}
-	// The worker only checks that the tables are there, in its version: it writes nothing to them yet.
 	db, err := c.AwaitMigrated(a.ctx, a.logger)
 	if err != nil {
 		return unlessStopped(a, err)
 	}
-	if err := db.Close(); err != nil {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if acts.Ledger, err = ledger.New(a.ctx, db); err != nil {
 		return err
 	}
 	return worker.Run(a.ctx, worker.Config{

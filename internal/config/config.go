@@ -129,7 +129,7 @@ type Sends struct {
 	MaxSends int `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process's worker."`
 }
 
-// Activities returns the activities with SES behind them.
+// Activities returns the activities with SES behind them. The ledger is the caller's to set.
 func (m Mail) Activities(ctx context.Context) (*activities.Activities, error) {
 	if m.From == "" {
 		return nil, errors.New("ONCEPOST_MAIL_FROM is not set: give the address that mails come from")
@@ -141,7 +141,8 @@ func (m Mail) Activities(ctx context.Context) (*activities.Activities, error) {
 	return NewActivities(mailer, m.Templates)
 }
 
-// NewActivities returns the activities with the built-in schemas and templates, and the templates of a folder where one is given.
+// NewActivities returns the activities with the built-in schemas and templates, and the templates of a folder where
+// one is given. The ledger is the caller's to set.
 func NewActivities(mailer activities.Mailer, folder string) (*activities.Activities, error) {
 	payloads, err := activities.BuiltinPayloads()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/ses"
 	"github.com/oncepost/oncepost/starter"
 	"github.com/oncepost/oncepost/worker"
@@ -18,6 +19,9 @@ func (s *Stack) startWorker(ctx context.Context) (string, error) {
 	}
 	acts, err := config.NewActivities(mailer, s.opts.Templates)
 	if err != nil {
+		return "", err
+	}
+	if acts.Ledger, err = ledger.New(ctx, s.db); err != nil {
 		return "", err
 	}
 	started := make(chan struct{})

@@ -35,6 +35,8 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "migrate", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--wait", "0s"},
 		{"oncepost", "enqueue", "welcome"}, // no payload
 		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},
+		{"oncepost", "resolve", "an-id", "perhaps", "--by", "x", "--why", "y"},
+		{"oncepost", "resolve", "an-id", "sent", "--by", "x"},
 		{"oncepost-dev", "nonsense"},
 		{"oncepost-dev", "up", "--database", "postgres"},
 		{"oncepost-dev", "demo", "--database", "mysql", "--mysql-dsn", "root@tcp(127.0.0.1:1)/a"},

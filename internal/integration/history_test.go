@@ -32,7 +32,7 @@ func TestHistoriesReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := dial(t, temporal.FrontendAddr(), ns)
-		runWorker(t, c, &mailbox{})
+		runWorker(t, s.DSN, c, &mailbox{})
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		delayed := welcome("welcome_delayed")
 		delayed.DeliverAt = time.Now().Add(3 * time.Second)
@@ -40,7 +40,7 @@ func TestHistoriesReplay(t *testing.T) {
 		invalid.Payload = map[string]string{"email": "a@example.com"}
 		enqueue(t, s, welcome("welcome_sent"), delayed, invalid, outbox.Message{
 			ID: "payment_failed_sent", EventType: "payment_failed", Payload: map[string]any{
-				"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
+				"remind_after": "0s", "subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
 				"admins": []map[string]string{{"email": "a@example.com", "name": "A"}, {"email": "b@example.com", "name": "B"}},
 			},
 		})

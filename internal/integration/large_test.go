@@ -23,14 +23,14 @@ func TestLargePayloadToFiftyAdmins(t *testing.T) {
 		}
 		c := dial(t, temporal.FrontendAddr(), ns)
 		box := &mailbox{}
-		runWorker(t, c, box)
+		runWorker(t, s.DSN, c, box)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		admins := make([]map[string]string, recipients)
 		for i := range admins {
 			admins[i] = map[string]string{"email": fmt.Sprintf("admin%d@example.com", i), "name": fmt.Sprintf("Admin %d", i)}
 		}
 		payload, err := json.Marshal(map[string]any{
-			"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
+			"remind_after": "0s", "subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
 			"admins": admins, "extra": strings.Repeat("0123456789", 90<<10),
 		})
 		if err != nil {

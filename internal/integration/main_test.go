@@ -14,6 +14,7 @@ import (
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/devtemporal"
+	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/mysqldb"
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -129,12 +130,12 @@ type mailbox struct {
 	at    []time.Time
 }
 
-func (m *mailbox) Send(_ context.Context, mail activities.Mail) (string, error) {
+func (m *mailbox) Send(_ context.Context, mail activities.Mail) activities.Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mails = append(m.mails, mail)
 	m.at = append(m.at, time.Now())
-	return fmt.Sprintf("ses-%d", len(m.mails)), nil
+	return activities.Answer{Verdict: activities.VerdictSent, ProviderID: fmt.Sprintf("ses-%d", len(m.mails))}
 }
 
 func (m *mailbox) count() int {
@@ -143,12 +144,27 @@ func (m *mailbox) count() int {
 	return len(m.mails)
 }
 
-func runWorker(t *testing.T, c client.Client, mailer activities.Mailer) {
+func openLedger(t *testing.T, dsn string) *ledger.Ledger {
+	t.Helper()
+	db, err := mysqldb.Open(mysqldb.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testdb.CloseAtEnd(t, db)
+	l, err := ledger.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func runWorker(t *testing.T, dsn string, c client.Client, mailer activities.Mailer) {
 	t.Helper()
 	acts, err := config.NewActivities(mailer, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	acts.Ledger = openLedger(t, dsn)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	started := make(chan struct{})

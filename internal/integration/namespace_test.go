@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oncepost/oncepost/internal/testdb"
-
 	"go.temporal.io/sdk/client"
 
+	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/migrate"
+	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/schemas"
 	"github.com/oncepost/oncepost/worker"
 	"github.com/oncepost/oncepost/workflows"
@@ -24,10 +25,7 @@ func TestWorkerWaitsForItsNamespace(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	c := dial(t, temporal.FrontendAddr(), "later")
 	box, said := &mailbox{}, &lines{}
-	acts, err := config.NewActivities(box, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	acts := activitiesOn(t, box)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	started, done := make(chan struct{}), make(chan error, 1)
@@ -68,13 +66,25 @@ func TestWorkerWaitsForItsNamespace(t *testing.T) {
 	}
 }
 
-// A worker ends in order while it waits for its namespace.
-func TestWorkerStopsWhileItWaits(t *testing.T) {
-	c := dial(t, newTemporal(t, attributes).FrontendAddr(), "never")
-	acts, err := config.NewActivities(&mailbox{}, "")
+// activitiesOn are a worker's activities, with a ledger on any server.
+func activitiesOn(t *testing.T, box *mailbox) *activities.Activities {
+	t.Helper()
+	acts, err := config.NewActivities(box, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := testdb.NewSchema(t, testdb.Flavours()[0])
+	if _, err := migrate.Up(t.Context(), s.DB); err != nil {
+		t.Fatal(err)
+	}
+	acts.Ledger = openLedger(t, s.DSN)
+	return acts
+}
+
+// A worker ends in order while it waits for its namespace.
+func TestWorkerStopsWhileItWaits(t *testing.T) {
+	c := dial(t, newTemporal(t, attributes).FrontendAddr(), "never")
+	acts := activitiesOn(t, &mailbox{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	said, done := &lines{}, make(chan error, 1)

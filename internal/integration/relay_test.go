@@ -28,14 +28,14 @@ func TestAMessageBecomesOneMail(t *testing.T) {
 		}
 		c := dial(t, temporal.FrontendAddr(), ns)
 		box := &mailbox{}
-		runWorker(t, c, box)
+		runWorker(t, s.DSN, c, box)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		var ms []outbox.Message
 		for i := range 20 {
 			ms = append(ms, welcome(fmt.Sprintf("welcome:%02d", i)))
 		}
 		ms = append(ms, outbox.Message{ID: "failed:1", EventType: "payment_failed", Payload: map[string]any{
-			"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
+			"remind_after": "0s", "subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
 			"admins": []map[string]string{{"email": "a@example.com", "name": "A"}, {"email": "b@example.com", "name": "B"}, {"email": "a@example.com", "name": "A"}},
 		}})
 		enqueue(t, s, ms...)
@@ -80,7 +80,7 @@ func TestSameIDAgain(t *testing.T) {
 		}
 		again(welcome("w:1"))
 		again(welcome("w:1")) // still running: no worker yet
-		runWorker(t, c, box)
+		runWorker(t, s.DSN, c, box)
 		testdb.Eventually(t, "the mail", func() bool { return box.count() == 1 })
 		if err := c.GetWorkflow(t.Context(), "w:1", "").Get(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -237,7 +237,7 @@ func TestDeliverAt(t *testing.T) {
 		}
 		c := dial(t, temporal.FrontendAddr(), ns)
 		box := &mailbox{}
-		runWorker(t, c, box)
+		runWorker(t, s.DSN, c, box)
 		relay, _, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
 		past := welcome("past")
 		past.DeliverAt = time.Now().Add(-time.Hour)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/sesstandin"
-	"github.com/oncepost/oncepost/templates"
 )
 
 // With an Endpoint the mail goes there, whatever AWS's own environment says, and without any of it.
@@ -33,15 +32,12 @@ func TestEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := m.Send(t.Context(), activities.Mail{
-		MessageID: "m_1", EventType: "welcome", To: activities.Address{Email: "first.user@example.com"},
-		Content: templates.Content{Subject: "Welcome", Text: "Hello.", HTML: "<p>Hello.</p>"},
-	})
-	if err != nil {
-		t.Fatal(err)
+	got := m.Send(t.Context(), aMail)
+	if got.Verdict != activities.VerdictSent {
+		t.Fatalf("%+v", got)
 	}
 	mails := standin.Mails()
-	if len(mails) != 1 || mails[0].ID != id || mails[0].MessageID != "m_1" || !strings.Contains(mails[0].From, "mail@example.com") {
+	if len(mails) != 1 || mails[0].ID != got.ProviderID || mails[0].MessageID != "m_1" || !strings.Contains(mails[0].From, "mail@example.com") {
 		t.Errorf("%+v", mails)
 	}
 }

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"mime"
 	"net/mail"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
 	"github.com/aws/aws-sdk-go-v2/service/ses/types"
-	"github.com/aws/smithy-go"
 	gomail "github.com/wneessen/go-mail"
 
 	"github.com/oncepost/oncepost/activities"
@@ -111,10 +109,10 @@ func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
 }
 
 // Send implements activities.Mailer.
-func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error) {
+func (m *Mailer) Send(ctx context.Context, mail activities.Mail) activities.Answer {
 	raw, to, err := m.compose(mail)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", activities.ErrNever, err)
+		return never("not_composed", err.Error())
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
@@ -130,11 +128,15 @@ func (m *Mailer) Send(ctx context.Context, mail activities.Mail) (string, error)
 	if m.cfg.ConfigurationSet != "" {
 		in.ConfigurationSetName = aws.String(m.cfg.ConfigurationSet)
 	}
+	ctx, left := traced(ctx)
 	out, err := m.client.SendRawEmail(ctx, in)
 	if err != nil {
-		return "", answer(err)
+		return judge(err, left.Load())
 	}
-	return aws.ToString(out.MessageId), nil
+	if aws.ToString(out.MessageId) == "" {
+		return unknown("unreadable_answer", "SES's answer names no mail; it may have been sent")
+	}
+	return activities.Answer{Verdict: activities.VerdictSent, ProviderID: *out.MessageId}
 }
 
 // compose writes the MIME message, with text and HTML as alternatives, and returns the recipient's bare address as well.
@@ -162,25 +164,4 @@ func (m *Mailer) compose(mail activities.Mail) (raw []byte, recipient string, er
 		return nil, "", errors.New("the mail cannot be written as MIME")
 	}
 	return b.Bytes(), to.Address, nil
-}
-
-// answer turns SES's error into one without addresses. What SES says of a rejected mail can quote them.
-func answer(err error) error {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return fmt.Errorf("no answer from SES: %w", err)
-	}
-	switch api.ErrorCode() {
-	case "MessageRejected", "InvalidParameterValue":
-		if notTheMail(api.ErrorMessage()) {
-			return fmt.Errorf("SES says %s: the account or the sender may not send", api.ErrorCode())
-		}
-		return fmt.Errorf("%w: SES says %s", activities.ErrNever, api.ErrorCode())
-	}
-	return fmt.Errorf("SES says %s", api.ErrorCode())
-}
-
-// notTheMail finds the refusals that come under a permanent code and are the account's: a paused account, an unverified sender.
-func notTheMail(text string) bool {
-	return strings.Contains(text, "paused") || strings.Contains(text, "not verified")
 }

@@ -1,0 +1,257 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/oncepost/oncepost/internal/ses"
+	"github.com/oncepost/oncepost/internal/sesstandin"
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/starter"
+	"github.com/oncepost/oncepost/workflows"
+)
+
+// world is everything but the processes: a database, a namespace, the SDK against the stand-in over HTTP, a relay, a worker.
+type world struct {
+	t         *testing.T
+	s         *testdb.Schema
+	namespace string
+	c         client.Client
+	standin   *sesstandin.Server
+}
+
+// eachWorld runs test in a world on each database, with a namespace of its own in one Temporal.
+func eachWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	eachRetaining(t, 24*time.Hour, test)
+}
+
+func eachRetaining(t *testing.T, retention time.Duration, test func(w *world)) {
+	t.Helper()
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns := "sends-" + string(s.Flavour)
+		if err := temporal.CreateNamespace(t.Context(), ns, retention); err != nil {
+			t.Fatal(err)
+		}
+		standin, err := sesstandin.New(sesstandin.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testdb.CloseAtEnd(t, standin)
+		server := httptest.NewServer(standin.Handler())
+		t.Cleanup(server.Close)
+		mailer, err := ses.New(t.Context(), ses.Config{From: "mail@example.com", Endpoint: server.URL, Timeout: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, temporal.FrontendAddr(), ns)
+		runWorker(t, s.DSN, c, mailer)
+		runRelay(t, s.DSN, c, ns, starter.Config{})
+		test(&world{t, s, ns, c, standin})
+	})
+}
+
+// fault makes the stand-in fail so many sends, in the way of a preset.
+func (w *world) fault(preset string, times int) {
+	w.t.Helper()
+	f, err := sesstandin.Preset(preset)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f.Times = times
+	if _, err := w.standin.Inject(f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) mails() int { return len(w.standin.Mails()) }
+
+func paymentFailed(id string) outbox.Message { return paymentFailedRemind(id, "0s") }
+
+func paymentFailedRemind(id, after string) outbox.Message {
+	return outbox.Message{ID: id, EventType: "payment_failed", Payload: map[string]any{
+		"remind_after":    after,
+		"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card",
+		"admins": []map[string]string{{"email": "a@example.com", "name": "A"}},
+	}}
+}
+
+// awaitParked waits until the workflow is listed among the parked ones, and returns the details that a person sees.
+func (w *world) awaitParked(id string) string {
+	w.t.Helper()
+	query := fmt.Sprintf("WorkflowId = '%s' AND OncepostState = 'parked'", id)
+	testdb.Eventually(w.t, id+" is parked", func() bool {
+		r, err := w.c.CountWorkflow(w.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		return err == nil && r.GetCount() == 1
+	})
+	v, err := w.c.QueryWorkflow(w.t.Context(), id, "", "__temporal_workflow_metadata")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var metadata sdkpb.WorkflowMetadata
+	if err := v.Get(&metadata); err != nil {
+		w.t.Fatal(err)
+	}
+	return metadata.GetCurrentDetails()
+}
+
+func (w *world) resolve(id, decision string) {
+	w.t.Helper()
+	h, err := w.c.UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: workflows.UpdateResolve, WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{workflows.Resolution{Decision: decision, By: "someone", Why: "seen"}},
+	})
+	if err == nil {
+		err = h.Get(w.t.Context(), nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// awaitStarted waits until the workflow is there.
+func (w *world) awaitStarted(id string) {
+	w.t.Helper()
+	testdb.Eventually(w.t, id+" is started", func() bool {
+		_, err := w.c.DescribeWorkflowExecution(w.t.Context(), id, "")
+		return err == nil
+	})
+}
+
+// result waits for the workflow's end.
+func (w *world) result(id string) (r workflows.Result) {
+	w.t.Helper()
+	w.awaitStarted(id)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	if err := w.c.GetWorkflow(ctx, id, "").Get(ctx, &r); err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// reset starts a closed or running workflow again from its first task, as the web UI's button does.
+func (w *world) reset(id string) {
+	w.t.Helper()
+	_, err := w.c.ResetWorkflowExecution(w.t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+		Reason: "test", WorkflowTaskFinishEventId: 4, RequestId: fmt.Sprint(time.Now().UnixNano()),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestTheAnswerIsLost: scenario 18. SES accepts, then the connection drops.
+func TestTheAnswerIsLost(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		w.fault("lost-answer", 1)
+		enqueue(w.t, w.s, paymentFailed("hold"))
+		details := w.awaitParked("hold")
+		for _, part := range []string{"mail 1 of 1", "the connection broke", "oncepost resolve 'hold' sent"} {
+			if !strings.Contains(details, part) {
+				w.t.Errorf("the details lack %q: %s", part, details)
+			}
+		}
+		if n := w.mails(); n != 1 {
+			w.t.Fatalf("%d mails", n)
+		}
+		w.resolve("hold", workflows.DecisionSent)
+		if r := w.result("hold"); r.Sends[0].Resolved == nil || w.mails() != 1 {
+			w.t.Errorf("%+v, %d mails", r, w.mails())
+		}
+		w.fault("lost-answer", 1)
+		enqueue(w.t, w.s, welcome("resend"))
+		if r := w.result("resend"); r.Sends[0].SESMessageID == "" || w.mails() != 3 {
+			w.t.Errorf("%+v, %d mails, want the welcome twice", r, w.mails())
+		}
+	})
+}
+
+// TestResetSendsNothing: scenario 19. The runs after a reset read the ledger.
+func TestResetSendsNothing(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		enqueue(w.t, w.s, paymentFailed("plain"))
+		first := w.result("plain")
+		w.reset("plain")
+		if again := w.result("plain"); again.Sends[0].SESMessageID != first.Sends[0].SESMessageID || w.mails() != 1 {
+			w.t.Errorf("%+v, then %+v; %d mails", first, again, w.mails())
+		}
+		w.fault("lost-answer", 1)
+		enqueue(w.t, w.s, paymentFailed("told"))
+		w.awaitParked("told")
+		w.resolve("told", workflows.DecisionSent)
+		w.result("told")
+		w.reset("told")
+		if r := w.result("told"); w.mails() != 2 {
+			w.t.Errorf("%+v; %d mails", r, w.mails())
+		}
+	})
+}
+
+// TestOneDecisionIsOneMail: scenario 45. A reset replays the update, or asks as if nothing had been decided.
+func TestOneDecisionIsOneMail(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		w.fault("lost-answer", 1)
+		enqueue(w.t, w.s, paymentFailed("again"))
+		w.awaitParked("again")
+		w.resolve("again", workflows.DecisionResend)
+		w.result("again")
+		for range 2 {
+			w.reset("again")
+			w.result("again")
+		}
+		if n := w.mails(); n != 2 {
+			w.t.Errorf("%d mails after one decision and two resets, want 2", n)
+		}
+	})
+}
+
+// TestTheLedgerOutlivesTemporal: scenario 14. Retention has deleted the run, and the same message comes again.
+func TestTheLedgerOutlivesTemporal(t *testing.T) {
+	eachRetaining(t, 2*time.Second, func(w *world) {
+		enqueue(w.t, w.s, paymentFailed("twice"))
+		first := w.result("twice")
+		testdb.Eventually(w.t, "the run is gone", func() bool {
+			_, err := w.c.DescribeWorkflowExecution(w.t.Context(), "twice", "")
+			return err != nil
+		})
+		enqueue(w.t, w.s, paymentFailed("twice"))
+		if again := w.result("twice"); again.Sends[0].SESMessageID != first.Sends[0].SESMessageID || w.mails() != 1 {
+			w.t.Errorf("%+v, then %+v; %d mails", first, again, w.mails())
+		}
+	})
+}
+
+// TestTheCardIsRegisteredFirst: scenario 47. The answer starts before the message that it answers, which then has its mail,
+// since it was sent before the signal could come, and no reminder; and an answer to nothing completes as unmatched.
+func TestTheCardIsRegisteredFirst(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		enqueue(w.t, w.s, outbox.Message{ID: "card", EventType: "card_registered", Payload: map[string]string{
+			"subscription_id": "sub_9", "payment_failed_id": "late",
+		}})
+		w.awaitStarted("card")
+		time.Sleep(2 * time.Second) // it has looked in vain
+		enqueue(w.t, w.s, paymentFailedRemind("late", "72h"))
+		var m workflows.Matching
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		if err := w.c.GetWorkflow(ctx, "card", "").Get(ctx, &m); err != nil || !m.Matched {
+			w.t.Fatalf("%+v, %v", m, err)
+		}
+		if r := w.result("late"); !r.Answered || len(r.Reminders) != 0 || w.mails() > 1 {
+			w.t.Errorf("%+v, %d mails", r, w.mails())
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/schemas"
+)
+
+// mailing sends the mails of one workflow, and parks where nobody knows whether one was sent.
+type mailing struct {
+	payload converter.RawValue
+	msg     schemas.Envelope
+	policy  Policy
+	steps   map[string]bool // used in this run
+	parked  []*parked       // in the order in which they came to it
+	state   string          // the search attribute, where it is not the one that the workflow started with
+}
+
+// newMailing makes the update that a person resolves parked mails with. A workflow calls it first, so that an update that
+// comes too early is refused with a reason.
+func newMailing(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, policy Policy) (*mailing, error) {
+	if len(payload.Payload().GetData()) > activities.MaxInline {
+		payload = activities.FromHistory() // a large payload is not repeated in each send
+	}
+	m := &mailing{payload: payload, msg: msg, policy: policy, steps: map[string]bool{}, state: schemas.StateSending}
+	return m, m.handleResolve(ctx)
+}
+
+// sendAll sends one mail to each recipient, all at once, and waits for every one: a failing one neither repeats nor blocks
+// the others. It fails where any has failed for good. A step names the mail among those of the workflow, and is used once.
+func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Address) (Result, error) {
+	if len(to) == 0 { // nothing would be sent, nothing checked, and the message be lost as a success
+		return Result{}, invalid("the payload names no recipient")
+	}
+	if m.steps[step] { // the ledger would say that its mails have been sent
+		return Result{}, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the step %s was used before in this workflow", step), activities.TypeInvalidKey, nil)
+	}
+	m.steps[step] = true
+	result := Result{Sends: make([]Send, len(to))}
+	var errs []error
+	all := workflow.NewWaitGroup(ctx)
+	for i, address := range to {
+		all.Add(1)
+		workflow.GoNamed(ctx, fmt.Sprintf("%s %d", step, i+1), func(ctx workflow.Context) {
+			defer all.Done()
+			var err error
+			if result.Sends[i], err = m.send(ctx, step, address, i+1, len(to)); err != nil {
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait(ctx)
+	return result, failure(result, errs)
+}
+
+// send sends one mail, until it is known what became of it.
+func (m *mailing) send(ctx workflow.Context, step string, to activities.Address, i, n int) (Send, error) {
+	var a *activities.Activities
+	send := Send{Recipient: i}
+	in := activities.SendInput{MessageID: m.msg.MessageID, EventType: m.msg.EventType, Step: step, To: to}
+	for {
+		var r activities.SendResult
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(step, i, n)), a.Send, in, m.payload).Get(ctx, &r)
+		if err != nil {
+			send.Error = cause(err)
+			return send, err
+		}
+		if r.Unknown == nil {
+			send.SESMessageID = r.SESMessageID
+			return send, nil
+		}
+		// The first unknown of a key, whatever run it came in, is generation 0's.
+		if m.policy != Resend || r.Unknown.Next > 1 {
+			resolution, err := m.park(ctx, step, i, n, *r.Unknown)
+			if err != nil {
+				send.Error = cause(err)
+				return send, err
+			}
+			if send.Resolved = &resolution; resolution.Decision == DecisionSent {
+				return send, m.settle(ctx, in)
+			}
+		}
+		in.Generation = r.Unknown.Next
+	}
+}
+
+// settle writes into the ledger that a mail was sent after all, so that a reset of the workflow does not ask again.
+func (m *mailing) settle(ctx workflow.Context, in activities.SendInput) error {
+	var a *activities.Activities
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(in.Step, 1, 1)), a.Settle, in).Get(ctx, nil)
+}
+
+// sendOptions let a send be retried for as long as an outage lasts.
+func sendOptions(step string, i, n int) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:           schemas.SendTaskQueue,
+		StartToCloseTimeout: activities.StartToClose,
+		Summary:             fmt.Sprintf("%s %d of %d", step, i, n),
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute,
+		},
+	}
+}

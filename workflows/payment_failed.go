@@ -1,0 +1,139 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/schemas"
+)
+
+// SignalCardRegistered tells a payment_failed workflow that the card was registered again.
+const SignalCardRegistered = "card_registered"
+
+// defaultRemindAfter is when the reminder goes, where the payload does not say.
+const defaultRemindAfter = 72 * time.Hour
+
+// changeReminder marks the runs that know of a reminder.
+const changeReminder = "reminder"
+
+// PaymentFailed mails each of the payload's admins, and again after remind_after, unless the card was registered meanwhile.
+// An address that stands twice gets one mail.
+func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope) (Result, error) {
+	m, err := newMailing(ctx, payload, msg, Hold)
+	if err != nil {
+		return Result{}, err
+	}
+	admins, err := admins(payload)
+	if err != nil {
+		return Result{}, err
+	}
+	remindAfter, err := remindAfter(payload)
+	if err != nil {
+		return Result{}, err
+	}
+	registered := listen(ctx)
+	if err := awaitDue(ctx, msg); err != nil {
+		return Result{}, err
+	}
+	if registered() {
+		return Result{Answered: true}, nil
+	}
+	to := distinct(admins)
+	result, err := m.sendAll(ctx, "mail", to)
+	if workflow.GetVersion(ctx, changeReminder, workflow.DefaultVersion, 1) == workflow.DefaultVersion || remindAfter == 0 {
+		return result, err
+	}
+	return m.remind(ctx, result, err, to, remindAfter, registered)
+}
+
+// remind waits and mails again those whose first mail went out. failed is the first mails' error, which is kept.
+func (m *mailing) remind(ctx workflow.Context, result Result, failed error, to []activities.Address, after time.Duration, registered func() bool) (Result, error) {
+	var reached []activities.Address
+	for i, send := range result.Sends {
+		if send.Error == "" {
+			reached = append(reached, to[i])
+		}
+	}
+	if len(reached) == 0 {
+		return result, failed
+	}
+	if err := m.setState(ctx, schemas.StateWaiting); err != nil {
+		return result, err
+	}
+	answered, err := workflow.AwaitWithTimeout(ctx, after, registered)
+	if err != nil {
+		return result, err
+	}
+	if result.Answered = answered; answered {
+		return result, failed
+	}
+	if err := m.setState(ctx, schemas.StateSending); err != nil {
+		return result, err
+	}
+	reminded, err := m.sendAll(ctx, "reminder", reached)
+	result.Reminders = reminded.Sends
+	if failed == nil {
+		failed = err
+	}
+	return result, failed
+}
+
+// listen notes the signal, whenever it comes.
+func listen(ctx workflow.Context) (registered func() bool) {
+	came := false
+	signals := workflow.GetSignalChannel(ctx, SignalCardRegistered)
+	workflow.GoNamed(ctx, "listen", func(ctx workflow.Context) {
+		signals.Receive(ctx, nil)
+		came = true
+	})
+	return func() bool { return came || signals.Len() > 0 }
+}
+
+func remindAfter(payload converter.RawValue) (time.Duration, error) {
+	p, err := read(payload)
+	if err != nil {
+		return 0, err
+	}
+	text, err := field[string](p, "remind_after")
+	if err != nil || text == "" {
+		return defaultRemindAfter, err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, invalid("the payload's remind_after is not a duration such as 72h")
+	}
+	return d, nil
+}
+
+func admins(payload converter.RawValue) ([]activities.Address, error) {
+	p, err := read(payload)
+	if err != nil {
+		return nil, err
+	}
+	list, err := field[[]object](p, "admins")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]activities.Address, len(list))
+	for i, o := range list {
+		if all[i], err = address(o); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func distinct(all []activities.Address) []activities.Address {
+	seen := map[string]bool{}
+	var out []activities.Address
+	for _, a := range all {
+		if !seen[a.Email] {
+			seen[a.Email] = true
+			out = append(out, a)
+		}
+	}
+	return out
+}
