@@ -43,6 +43,7 @@ type Claim struct {
 // Standing is how an effect stands in the ledger.
 type Standing uint8
 
+// The standings.
 const (
 	StandingClaimed Standing = iota // leave is given to this claim
 	StandingBusy                    // another attempt may be at it

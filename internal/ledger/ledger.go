@@ -67,7 +67,7 @@ func New(ctx context.Context, db *sql.DB) (*Ledger, error) {
 	l := &Ledger{calls: semaphore.NewWeighted(maxCalls)}
 	for query, stmt := range map[string]**sql.Stmt{claimSQL: &l.claim, readSQL: &l.read, recordSQL: &l.record, mineSQL: &l.mine, settleSQL: &l.settle, doneSQL: &l.done} {
 		var err error
-		if *stmt, err = db.PrepareContext(ctx, query); err != nil {
+		if *stmt, err = db.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // they end with the pool
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
