@@ -125,20 +125,17 @@ func (m *mailing) setState(ctx workflow.Context, state string) error {
 
 // details says in words what happened, what is at stake and what to do.
 func details(open []*parked, id string) string {
-	var b strings.Builder
-	b.WriteString("**Parked: nobody knows whether a mail was sent.**\n\n")
+	text := "**Parked: nobody knows whether a mail was sent.**\n\n"
 	for _, p := range open {
-		fmt.Fprintf(&b, "- %s %d of %d: %s\n", p.step, p.i, p.n, happened(p.unknown.Class))
+		text += fmt.Sprintf("- %s %d of %d: %s\n", p.step, p.i, p.n, happened(p.unknown.Class))
 	}
-	b.WriteString("\nSending it again may mail the recipient twice; not sending it may mean that they never hear of it. Look for the message ID ")
-	fmt.Fprintf(&b, "`%s` among SES's events (tag `message_id`), or ask the recipient. Then say what is true:\n\n", id)
+	text += "\nSending it again may mail the recipient twice; not sending it may mean that they never hear of it. " +
+		"Look for the message ID `" + id + "` among SES's events (tag `message_id`), or ask the recipient. Then say what is true:\n\n"
 	quoted := "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 	for _, decision := range []string{DecisionSent, DecisionResend} {
-		fmt.Fprintf(&b, "    oncepost resolve %s %s --by NAME --why REASON\n", quoted, decision)
+		text += "    oncepost resolve " + quoted + " " + decision + " --by NAME --why REASON\n"
 	}
-	b.WriteString("\n")
-	b.WriteString("or send the update `resolve` from this page. Until then nothing is sent.")
-	return b.String()
+	return text + "\nor send the update `resolve` from this page. Until then nothing is sent."
 }
 
 // happened puts an error class of the ledger into words.
