@@ -52,7 +52,7 @@ func TestClassify(t *testing.T) {
 
 func TestHashFramesItsParts(t *testing.T) {
 	seen := map[string]string{}
-	for _, m := range [][3]string{{"a", "bc", "1"}, {"ab", "c", "1"}, {"a", "b", "c1"}, {"A", "bc", "1"}, {"a", "bc", "1 "}} {
+	for _, m := range [][3]string{{"a", "bc", "1"}, {"ab", "c", "1"}, {"a", "b", "c1"}, {"A", "bc", "1"}, {"a", "bc", "1 "}, {"a", "bd", "1"}, {"a", "", "1"}} {
 		h := Hash(m[0], m[1], []byte(m[2]))
 		if other, dup := seen[h]; dup {
 			t.Errorf("%v and %s have one hash", m, other)

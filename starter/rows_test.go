@@ -39,6 +39,42 @@ func TestLateCommitStarts(t *testing.T) { // scenario 1
 	})
 }
 
+// TestLateCommitStartsUnderABacklog: reads go forward from cursors then, and have long passed it.
+func TestLateCommitStartsUnderABacklog(t *testing.T) { // scenario 1
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
+			sleep(ctx, 20*time.Millisecond)
+			return Outcome{}
+		}
+		tx, err := s.DB.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := outbox.Enqueue(t.Context(), tx, outbox.Message{EventType: "welcome", Payload: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const backlog = 20_000
+		ms := make([]outbox.Message, backlog)
+		for i := range ms {
+			ms[i] = outbox.Message{EventType: "welcome", Payload: 2}
+		}
+		enqueue(t, s, ms...)
+		cfg := quick()
+		cfg.MaxStarts = 32
+		startRelay(t, s, rec, cfg)
+		rec.await(t, "a part of the backlog", func(r *recorder) bool { return len(r.starts) >= 1000 })
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		rec.await(t, "the one that commits late", func(r *recorder) bool { return r.starts[id] == 1 })
+		if n := rec.total(); n >= backlog {
+			t.Errorf("it was started after all others")
+		}
+	})
+}
+
 func TestRolledBackNeverStarts(t *testing.T) { // scenario 2
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()

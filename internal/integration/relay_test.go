@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncepost/oncepost/schemas"
+	"github.com/oncepost/oncepost/workflows"
+	"go.temporal.io/api/operatorservice/v1"
+
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -101,13 +105,17 @@ func TestSameIDAgain(t *testing.T) {
 		if failed(t, s) != 1 {
 			t.Errorf("%d rows in outbox_failed, want 1", failed(t, s))
 		}
+		typed := welcome("w:1")
+		typed.EventType = "payment_failed" // the same payload as another type
+		again(typed)
+		testdb.Eventually(t, "the other type in outbox_failed", func() bool { return failed(t, s) == 2 })
 		// A workflow that oncepost did not start.
 		_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "theirs", TaskQueue: "elsewhere"}, "welcome")
 		if err != nil {
 			t.Fatal(err)
 		}
 		again(welcome("theirs"))
-		testdb.Eventually(t, "two rows in outbox_failed", func() bool { return failed(t, s) == 2 })
+		testdb.Eventually(t, "three rows in outbox_failed", func() bool { return failed(t, s) == 3 })
 	})
 }
 
@@ -159,6 +167,38 @@ func TestMissingSearchAttribute(t *testing.T) {
 		}
 		if pending(t, s) != 1 || failed(t, s) != 0 {
 			t.Errorf("%d rows wait and %d failed, want 1 and 0", pending(t, s), failed(t, s))
+		}
+	})
+}
+
+// TestRemovedSearchAttribute: scenario 41 as it happens. Messages have started, then somebody removes the attribute.
+func TestRemovedSearchAttribute(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns := "removed-" + string(s.Flavour)
+		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, temporal.FrontendAddr(), ns)
+		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
+		enqueue(t, s, welcome("before:1"), welcome("before:2"))
+		testdb.Eventually(t, "two starts", func() bool { return relay.Stats().Started == 2 && pending(t, s) == 0 })
+		_, err := c.OperatorService().RemoveSearchAttributes(t.Context(), &operatorservice.RemoveSearchAttributesRequest{
+			Namespace: ns, SearchAttributes: []string{schemas.AttributeState},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ms []outbox.Message
+		for i := range 30 {
+			ms = append(ms, welcome(fmt.Sprintf("after:%d", i)))
+		}
+		enqueue(t, s, ms...)
+		conds.await(t, starter.CondMisconfigured)
+		retried := relay.Stats().Retried
+		testdb.Eventually(t, "more tries", func() bool { return relay.Stats().Retried > retried+20 })
+		if pending(t, s) != 30 || failed(t, s) != 0 {
+			t.Errorf("%d rows wait and %d failed, want 30 and 0", pending(t, s), failed(t, s))
 		}
 	})
 }
@@ -253,6 +293,16 @@ func TestDeliverAt(t *testing.T) {
 		}
 		if err := c.SignalWorkflow(t.Context(), "woken", "", "hello", nil); err != nil {
 			t.Fatal(err)
+		}
+		h, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+			WorkflowID: "woken", UpdateName: workflows.UpdateResolve, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{workflows.Resolution{Decision: workflows.DecisionSent, By: "someone", Why: "too early"}},
+		})
+		if err == nil {
+			err = h.Get(t.Context(), nil)
+		}
+		if err == nil || !strings.Contains(err.Error(), "nothing is parked") {
+			t.Errorf("an update that comes too early: %v", err)
 		}
 		testdb.Eventually(t, "both mails", func() bool { return box.count() == 2 })
 		box.mu.Lock()
