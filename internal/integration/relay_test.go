@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oncepost/oncepost/schemas"
-	"github.com/oncepost/oncepost/workflows"
-	"go.temporal.io/api/operatorservice/v1"
-
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
@@ -20,7 +17,9 @@ import (
 
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/schemas"
 	"github.com/oncepost/oncepost/starter"
+	"github.com/oncepost/oncepost/workflows"
 )
 
 func TestAMessageBecomesOneMail(t *testing.T) {
