@@ -109,7 +109,7 @@ func TestUsersSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(p.Types(), " "), "order payment_failed welcome"; got != want {
+	if got, want := strings.Join(p.Types(), " "), "card_registered order payment_failed welcome"; got != want {
 		t.Errorf("types %s, want %s", got, want)
 	}
 	if _, err := p.Decode("welcome", []byte(`{"mine":1}`)); err != nil {
