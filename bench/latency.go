@@ -89,7 +89,7 @@ func readCommits(r io.Reader) (map[string]time.Time, error) {
 	commits := map[string]time.Time{}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		id, at, _ := strings.Cut(lines.Text(), " ")
+		id, at, _ := strings.Cut(lines.Text(), " ") // without a space the time does not parse
 		n, err := strconv.ParseInt(at, 10, 64)
 		if err != nil {
 			return nil, err

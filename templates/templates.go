@@ -169,7 +169,7 @@ func checkSubject(s string) error {
 // match finds the folder for a locale. One that cannot be parsed is as good as none.
 func match(locales map[string]*mail, locale string) string {
 	tag, err := language.Parse(locale)
-	base, _, _ := tag.Raw()
+	base, _, _ := tag.Raw() // script and region are not wanted
 	for ; err == nil && !tag.IsRoot(); tag = tag.Parent() {
 		if locales[tag.String()] != nil {
 			return tag.String()

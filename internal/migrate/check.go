@@ -94,7 +94,7 @@ func files() []string {
 
 // number is the NNNNN of NNNNN_name.sql; a test checks every file's name.
 func number(file string) int64 {
-	digits, _, _ := strings.Cut(file, "_")
+	digits, _, _ := strings.Cut(file, "_") // without one it is no number, which panics below
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		panic(fmt.Sprintf("migration %s: its name does not begin with a number", file))

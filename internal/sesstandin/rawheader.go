@@ -101,7 +101,7 @@ func takeHeader(sub submission, fields []field, body []byte) (submission, *APIEr
 func headerTags(value string) []Header {
 	var tags []Header
 	for pair := range strings.SplitSeq(value, ",") {
-		name, v, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		name, v, _ := strings.Cut(strings.TrimSpace(pair), "=") // without "=": an empty value
 		tags = append(tags, Header{Name: name, Value: v})
 	}
 	return tags
