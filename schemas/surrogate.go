@@ -25,7 +25,7 @@ func checkSurrogates(b []byte) error {
 		if !utf16.IsSurrogate(r) {
 			continue
 		}
-		low, _ := escape(b) // where there is none it is no half of a pair
+		low, _ := escape(b)                       // where there is none it is no half of a pair
 		if utf16.DecodeRune(r, low) == '\ufffd' { // not a pair
 			return errors.New(`a \u escape is half of a surrogate pair`)
 		}
