@@ -85,7 +85,7 @@ func (w *world) bareRead(ctx context.Context, rows int, keys chan<- []outbox.Key
 	}
 	var batch []outbox.Key
 	for rows > 0 {
-		page, err := reader.Page(ctx, positions)
+		page, err := reader.Page(ctx, outbox.Glance{}, positions...)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func TestRowsKeepTheirContentWhileLaterPagesAreRead(t *testing.T) {
 		r := newRelay(t, s.DB)
 		var rows []Row
 		for page := range 4 {
-			p, err := r.Page(t.Context(), []Position{{3, append([]string{""}, ids...)[10*page], 10}})
+			p, err := r.Page(t.Context(), Glance{}, Position{3, append([]string{""}, ids...)[10*page], 10})
 			if err != nil {
 				t.Fatal(err)
 			}

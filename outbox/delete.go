@@ -20,12 +20,18 @@ const keyTable = `JSON_TABLE(?, '$[*]' COLUMNS (
  STRAIGHT_JOIN %s AS o FORCE INDEX (PRIMARY) ON o.shard = k.shard AND o.message_id = k.message_id
  WHERE o.created_at = k.created_at AND o.message_id < '~'`
 
+// dropFree deletes the rows of a keyTable that nobody else has locked, and nothing on a read-only server. The inner SELECT
+// locks what is free and skips the rest; its LIMIT keeps the optimizer from merging it into the DELETE, which would wait.
+// One statement instead of a transaction of two: half the key look-ups and a third of the round trips.
+const dropFree = `DELETE o FROM (SELECT o.shard, o.message_id FROM %[1]s AND NOT %[2]s LIMIT %[3]d %[4]s) AS free
+ STRAIGHT_JOIN %[5]s AS o FORCE INDEX (PRIMARY) ON o.shard = free.shard AND o.message_id = free.message_id`
+
 // Deleter deletes rows on one session. It is not safe for concurrent use.
 type Deleter struct {
-	table      Table
-	conn       *sql.Conn
-	kind       Kind
-	lock, drop *sql.Stmt // made when first used; they end with the session
+	table Table
+	conn  *sql.Conn
+	kind  Kind
+	drop  *sql.Stmt // made when first used; it ends with the session
 }
 
 // NewDeleter returns a deleter on conn, a session prepared by Prepare.
@@ -33,80 +39,64 @@ func (t Table) NewDeleter(conn *sql.Conn, kind Kind) *Deleter {
 	return &Deleter{table: t, conn: conn, kind: kind}
 }
 
-// Deleted tells what a Delete found.
+// Deleted tells what a Delete left, where it did not delete all. The zero value means that every row was there and is gone.
 type Deleted struct {
+	// Server is who answered.
 	Server ServerState
 	// Locked are the keys whose rows are still there, held by somebody's open transaction. All others are gone.
 	Locked []Key
 }
 
-// Delete deletes the rows of keys, at most MaxDelete, and never waits for a lock: rows are taken with SKIP LOCKED, and
-// those that a producer holds (it enqueued the same ID again and has not committed) are reported and left.
-// On a read-only server it deletes nothing.
-func (d *Deleter) Delete(ctx context.Context, keys []Key) (Deleted, error) {
-	result, taken, err := d.deleteFree(ctx, keys)
-	if err != nil || result.Server.ReadOnly || taken == len(keys) {
-		return result, err
+// Delete deletes the rows of keys, at most MaxDelete, and never waits for a lock: rows that a producer holds (it enqueued
+// the same ID again and has not committed) are reported and left. On a read-only server it deletes nothing.
+func (d *Deleter) Delete(ctx context.Context, keys []Key) (left Deleted, err error) {
+	n, derr := d.deleteFree(ctx, keys)
+	if derr == nil && n == len(keys) {
+		return Deleted{}, nil
 	}
-	// What was not taken is locked or gone: a plain read tells.
-	result.Locked, err = d.find(ctx, d.conn, keys, "")
-	return result, err
+	left.Server, err = d.kind.State(ctx, d.conn)
+	switch {
+	case err != nil:
+		return left, errors.Join(derr, err)
+	case left.Server.ReadOnly: // which is why
+		return left, nil
+	case derr != nil:
+		return left, derr
+	}
+	// What was not deleted is locked or gone: a plain read tells.
+	left.Locked, err = d.find(ctx, d.conn, keys, "")
+	return left, err
 }
 
-// deleteFree deletes the rows that nobody else has locked. Its statements run on the session, and so within tx.
-func (d *Deleter) deleteFree(ctx context.Context, keys []Key) (result Deleted, taken int, err error) {
-	if err := d.prepare(ctx); err != nil {
-		return result, 0, err
-	}
-	tx, err := d.conn.BeginTx(ctx, nil)
-	if err != nil {
-		return result, 0, err
-	}
-	defer func() { err = rollback(tx, err) }()
-	all := keysJSON(keys)
-	if err = d.lock.QueryRowContext(ctx, all).Scan(&result.Server.ID, &result.Server.ReadOnly, &taken); err != nil {
-		return result, 0, fmt.Errorf("lock rows: %w", err)
-	}
-	if result.Server.ReadOnly || taken == 0 {
-		return result, 0, nil
-	}
-	if taken < len(keys) { // rare: which ones?
-		free, err := d.find(ctx, tx, keys, d.lockClause())
-		if err != nil || len(free) == 0 {
-			return result, 0, err
+// deleteFree deletes the rows that nobody else has locked, and counts them.
+func (d *Deleter) deleteFree(ctx context.Context, keys []Key) (int, error) {
+	if d.drop == nil {
+		drop, err := d.conn.PrepareContext(ctx, d.dropSQL())
+		if err != nil {
+			return 0, fmt.Errorf("prepare the delete: %w", err)
 		}
-		all, taken = keysJSON(free), len(free)
+		d.drop = drop
 	}
-	if _, err := d.drop.ExecContext(ctx, all); err != nil {
-		return result, 0, fmt.Errorf("delete: %w", err)
+	result, err := d.drop.ExecContext(ctx, keysJSON(keys))
+	if err != nil {
+		return 0, fmt.Errorf("delete: %w", err)
 	}
-	return result, taken, tx.Commit()
+	n, err := result.RowsAffected()
+	return int(n), err
 }
 
-// prepare makes the two statements of every delete: one that locks rows, counts them and tells who answered, and one that
-// deletes rows which the session has locked.
-func (d *Deleter) prepare(ctx context.Context) (err error) {
-	if d.drop != nil {
-		return nil
-	}
-	id, readOnly := d.kind.StateExprs()
-	from := fmt.Sprintf(keyTable, d.table.name("outbox_messages"))
-	lock := "SELECT " + id + ", " + readOnly + ", COUNT(o.message_id) FROM " + from + d.lockClause() //nolint:gosec // a quoted table name; keys are a parameter
-	if d.lock, err = d.conn.PrepareContext(ctx, lock); err != nil {
-		return fmt.Errorf("prepare the lock of rows: %w", err)
-	}
-	if d.drop, err = d.conn.PrepareContext(ctx, "DELETE o FROM "+from); err != nil { //nolint:gosec // the same
-		return fmt.Errorf("prepare the delete: %w", err)
-	}
-	return nil
+func (d *Deleter) dropSQL() string {
+	table := d.table.name("outbox_messages")
+	_, readOnly := d.kind.StateExprs()
+	return fmt.Sprintf(dropFree, fmt.Sprintf(keyTable, table), readOnly, MaxDelete, d.lockClause(), table)
 }
 
 // lockClause takes only rows nobody else has locked. MariaDB has no OF; the table beside o holds no rows to lock.
 func (d *Deleter) lockClause() string {
 	if d.kind == MariaDB {
-		return " FOR UPDATE SKIP LOCKED"
+		return "FOR UPDATE SKIP LOCKED"
 	}
-	return " FOR UPDATE OF o SKIP LOCKED"
+	return "FOR UPDATE OF o SKIP LOCKED"
 }
 
 type rowsQueryer interface {
@@ -115,8 +105,8 @@ type rowsQueryer interface {
 
 // find returns those of keys whose rows are there and, with a lock clause, could be locked.
 func (d *Deleter) find(ctx context.Context, q rowsQueryer, keys []Key, lock string) ([]Key, error) {
-	query := fmt.Sprintf("SELECT o.shard, o.message_id, CAST(o.created_at AS CHAR) FROM "+keyTable, d.table.name("outbox_messages")) + lock
-	rows, err := q.QueryContext(ctx, query, keysJSON(keys))
+	query := fmt.Sprintf("SELECT o.shard, o.message_id, CAST(o.created_at AS CHAR) FROM "+keyTable, d.table.name("outbox_messages"))
+	rows, err := q.QueryContext(ctx, query+" "+lock, keysJSON(keys))
 	if err != nil {
 		return nil, fmt.Errorf("find rows: %w", err)
 	}

@@ -18,9 +18,6 @@ const maxDetail = 1024 // characters of outbox_failed.detail
 // MoveToFailed moves a row to outbox_failed in one transaction. moved is false where the row is gone, or held by
 // somebody's open transaction; nothing is changed then.
 func (d *Deleter) MoveToFailed(ctx context.Context, key Key, reason, detail string) (moved bool, err error) {
-	if err := d.prepare(ctx); err != nil {
-		return false, err
-	}
 	tx, err := d.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
@@ -33,8 +30,12 @@ func (d *Deleter) MoveToFailed(ctx context.Context, key Key, reason, detail stri
 	if err := d.copyToFailed(ctx, tx, key, reason, detail); err != nil {
 		return false, err
 	}
-	if _, err := d.drop.ExecContext(ctx, keysJSON(taken)); err != nil { // on tx's session
-		return false, fmt.Errorf("delete: %w", err)
+	n, err := d.deleteFree(ctx, taken) // on tx's session
+	if err == nil && n != len(taken) {
+		err = fmt.Errorf("delete: %d rows of %d: has the server become read-only?", n, len(taken))
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, tx.Commit()
 }

@@ -90,7 +90,7 @@ func (r relay) all(t *testing.T) []Row {
 	for shard := range Shards {
 		positions = append(positions, Position{Shard: uint8(shard), Limit: 10_000})
 	}
-	page, err := r.Page(t.Context(), positions)
+	page, err := r.Page(t.Context(), Glance{}, positions...)
 	if err != nil {
 		t.Fatal(err)
 	}

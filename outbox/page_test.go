@@ -50,7 +50,7 @@ func TestPageOrder(t *testing.T) {
 			{"the express lane", []Position{{expressShard, "", 10}, {5, "", 1}}, []string{express.ID, five[0]}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				page, err := r.Page(t.Context(), c.positions)
+				page, err := r.Page(t.Context(), Glance{}, c.positions...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -228,7 +228,7 @@ func TestReadOnlyServerIsSeen(t *testing.T) {
 			r := newRelay(t, s.DB)
 			keys := r.keys(t)
 			testdb.Exec(t, s.DB, "SET GLOBAL read_only = 1")
-			page, err := r.Page(t.Context(), []Position{{Shard: keys[0].Shard, Limit: 1}})
+			page, err := r.Page(t.Context(), Glance{}, Position{Shard: keys[0].Shard, Limit: 1})
 			if err != nil || !page.Server.ReadOnly || len(page.Rows) != 1 {
 				t.Errorf("page %+v, %v", page, err)
 			}
@@ -256,7 +256,7 @@ func TestPageHonoursTheContext(t *testing.T) {
 		r := newRelay(t, s.DB)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.Page(ctx, []Position{{Limit: 1}}); !errors.Is(err, context.Canceled) {
+		if _, err := r.Page(ctx, Glance{}, Position{Limit: 1}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -71,6 +71,14 @@ type Key struct {
 // Large reports that the row came without its payload and headers.
 func (r *Row) Large() bool { return r.Payload == nil }
 
+// Glance asks for the heads of shards one after the other, up to Limit rows in all. Where little waits it sees everything, at
+// about a sixth of the cost of a position in each shard; where more waits it sees only the first shards. The zero value asks
+// for nothing.
+type Glance struct {
+	Shards []uint8
+	Limit  int
+}
+
 // Position is where to go on reading a shard.
 type Position struct {
 	Shard uint8
@@ -98,8 +106,8 @@ const serverArm = `(SELECT 255 AS shard, %s AS message_id, '' AS event_type, 0 A
 const shardArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
  WHERE shard = ? AND message_id > ? AND message_id < '~' ORDER BY message_id LIMIT ?)`
 
-// allArm reads several shards in order, with one limit for them all.
-const allArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
+// headsArm reads several shards in order, with one limit for them all.
+const headsArm = `(SELECT ` + columns + ` FROM %[2]s FORCE INDEX (PRIMARY)
  WHERE shard IN (%[3]s) AND message_id < '~' ORDER BY shard, message_id LIMIT ?)`
 
 // Reader reads pages on one session. It is not safe for concurrent use.
@@ -120,28 +128,24 @@ func (t Table) NewReader(conn *sql.Conn, kind Kind) *Reader {
 	return &Reader{table: t.name("outbox_messages"), conn: conn, kind: kind, stmts: map[string]*sql.Stmt{}}
 }
 
-// Page reads on from each position, in one statement without locks. Rows come in the order of the positions.
-func (r *Reader) Page(ctx context.Context, positions []Position) (Page, error) {
-	arms := make([]string, 0, len(positions))
-	args := make([]any, 0, 3*len(positions))
+// Page reads the heads that glance asks for and goes on from each position, in one statement without locks. Rows come in that
+// order.
+func (r *Reader) Page(ctx context.Context, glance Glance, positions ...Position) (Page, error) {
+	arms := make([]string, 0, 1+len(positions))
+	args := make([]any, 0, 1+3*len(positions))
+	if len(glance.Shards) > 0 {
+		numbers := make([]string, len(glance.Shards))
+		for i, shard := range glance.Shards {
+			numbers[i] = strconv.Itoa(int(shard))
+		}
+		arms = append(arms, fmt.Sprintf(headsArm, InlineSize, r.table, strings.Join(numbers, ",")))
+		args = append(args, glance.Limit)
+	}
 	for _, p := range positions {
 		arms = append(arms, fmt.Sprintf(shardArm, InlineSize, r.table))
 		args = append(args, p.Shard, p.After, p.Limit)
 	}
 	return r.read(ctx, arms, args)
-}
-
-// Glance reads the heads of shards one after the other, up to limit rows in all. Where little waits it sees everything, at
-// about a sixth of the cost of a Page over the same shards; where more waits it sees only the first shards.
-func (r *Reader) Glance(ctx context.Context, shards []uint8, limit int) (Page, error) {
-	if len(shards) == 0 {
-		return r.read(ctx, nil, nil)
-	}
-	numbers := make([]string, len(shards))
-	for i, shard := range shards {
-		numbers[i] = strconv.Itoa(int(shard))
-	}
-	return r.read(ctx, []string{fmt.Sprintf(allArm, InlineSize, r.table, strings.Join(numbers, ","))}, []any{limit})
 }
 
 func (r *Reader) read(ctx context.Context, arms []string, args []any) (Page, error) {

@@ -41,13 +41,26 @@ const (
 	// tombstones of a long snapshot a probe is slow, and stays rare.
 	probeShare = 10
 	// leanRows is how many rows of a shard a lean page takes at least. A shard costs a page about as much as 40 rows do.
-	leanRows = 200
+	leanRows = 400
 	// probeKeep is for how long after a find they set out more often.
 	probeKeep = 5 * time.Second
 )
 
 // restart forgets a shard's position, when it has been taken over.
 func (c *cursors) restart(shard uint8) { c.shards[shard] = cursor{} }
+
+// restartLane forgets a lane's positions: its next pages begin at the heads.
+func (c *cursors) restartLane(lane int) {
+	for i := range c.shards {
+		if laneOf(uint8(i)) == lane {
+			c.shards[i] = cursor{}
+		}
+	}
+	c.probes[lane] = probe{}
+	if lane == others {
+		c.lean, c.next = false, 0
+	}
+}
 
 // probeNow makes the next read a probe.
 func (c *cursors) probeNow() {

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -16,7 +17,7 @@ import (
 )
 
 // cutter passes everything on, until armed: then the network of all connections that exist is cut (nothing passes, nothing is
-// closed) just after some connection's transaction has locked its rows.
+// closed) when some connection's transaction has locked a row and is about to copy it to outbox_failed.
 type cutter struct {
 	armed atomic.Bool
 	mu    sync.Mutex
@@ -48,7 +49,6 @@ func (c *cutter) serve(t *testing.T, target string) string {
 			c.mu.Unlock()
 			go func() { // client to server
 				buf := make([]byte, 1<<20)
-				after := -1
 				for {
 					n, err := a.Read(buf)
 					if err != nil {
@@ -60,12 +60,7 @@ func (c *cutter) serve(t *testing.T, target string) string {
 					if c.cut(gen) {
 						continue
 					}
-					if bytes.Contains(buf[:n], []byte("START TRANSACTION")) {
-						after = 0
-					} else if after >= 0 {
-						after++
-					}
-					if after == 2 && c.armed.CompareAndSwap(true, false) { // the delete itself: its rows are locked
+					if bytes.Contains(buf[:n], []byte("INSERT INTO outbox_failed")) && c.armed.CompareAndSwap(true, false) {
 						c.mu.Lock()
 						c.gen++
 						c.mu.Unlock()
@@ -94,21 +89,27 @@ func (c *cutter) serve(t *testing.T, target string) string {
 	return l.Addr().String()
 }
 
-// TestACutInTheMiddleOfADeleteLeavesNoLocks: the server knows nothing of the client's end, and has the batch's rows locked.
-func TestACutInTheMiddleOfADeleteLeavesNoLocks(t *testing.T) { // scenarios 5, 37
+// TestACutInTheMiddleOfAMoveLeavesNoLocks: the server knows nothing of the client's end, and has the row locked. (A delete is
+// one statement, which the server ends by itself.)
+func TestACutInTheMiddleOfAMoveLeavesNoLocks(t *testing.T) { // scenarios 5, 37
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		cfg, err := mysql.ParseDSN(s.DSN)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &cutter{}
+		c.armed.Store(true)
 		cfg.Net, cfg.Addr = "tcp", c.serve(t, cfg.Addr)
 		q := quick()
 		q.callTimeout = time.Second
-		relay := startRelayAt(t, s, cfg.FormatDSN(), newRecorder(), q, nil)
-		enqueue(t, s, messages("warm", 50)...)
-		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
-		c.armed.Store(true)
+		rec := newRecorder()
+		rec.answer = func(_ context.Context, row *outbox.Row, _ int) (o Outcome) {
+			if row.MessageID == "key:00007" {
+				o = Outcome{Class: Reused, Reason: "another payload"}
+			}
+			return o
+		}
+		relay := startRelayAt(t, s, cfg.FormatDSN(), rec, q, nil)
 		enqueue(t, s, messages("key", 50)...)
 		relay.conds.await(t, CondDatabase, true)
 		relay.conds.await(t, CondDatabase, false)
@@ -120,5 +121,8 @@ func TestACutInTheMiddleOfADeleteLeavesNoLocks(t *testing.T) { // scenarios 5, 3
 			}
 		}
 		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		if got := failedRows(t, s); got["key:00007"] != outbox.ReasonIDReused {
+			t.Errorf("failed: %v", got)
+		}
 	})
 }

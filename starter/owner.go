@@ -20,13 +20,14 @@ const memberSlots = outbox.Shards / 2
 
 type shardSet [outbox.Shards]bool
 
-func (s *shardSet) perLane() (n [2]int) {
-	for shard, in := range s {
-		if in {
-			n[laneOf(uint8(shard))]++
+// of returns the shards of some lanes.
+func (s *shardSet) of(lanes ...int) (shards []uint8) {
+	for i, in := range s {
+		if shard := uint8(i); in && slices.Contains(lanes, laneOf(shard)) {
+			shards = append(shards, shard)
 		}
 	}
-	return n
+	return shards
 }
 
 // owner shares the shards out among the relays that live. It holds one of the membership slots and a lock for each shard
@@ -247,8 +248,7 @@ func (o *owner) record(given, wanted []uint8, got []bool) {
 			o.taken = append(o.taken, shard)
 		}
 	}
-	n := o.owned.perLane()
-	total := int64(n[express] + n[others])
+	total := int64(len(o.owned.of(express, others)))
 	if before := o.relay.stats.shards.Swap(total); before != total {
 		o.relay.cfg.Logger.Info("relay owns shards", "count", total, "slot", o.slot)
 	}

@@ -12,15 +12,15 @@ import (
 // reader reads the owned shards on a session of its own, page after page while there is work, and otherwise at a pace
 // that it finds by itself.
 type reader struct {
-	relay      *Relay
-	pages      *outbox.Reader
-	server     outbox.ServerState
-	owner      *owner
-	cursors    cursors
-	pace       pace
-	paging     bool      // pages instead of glances
-	pagesUntil time.Time // at least
-	rowSize    int       // mean bytes a row of the last page took
+	relay   *Relay
+	pages   *outbox.Reader
+	server  outbox.ServerState
+	owner   *owner
+	cursors cursors
+	pace    pace
+	paging  [2]bool      // by lane: from cursors instead of a glance
+	until   [2]time.Time // at least
+	rowSize int          // mean bytes a row of the last page took
 }
 
 var (
@@ -59,17 +59,9 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 		r.cursors.restart(shard)
 	}
 	began := time.Now()
-	rooms := r.rooms()
 	epoch := r.relay.rows.beginRead()
-	var page outbox.Page
-	var asked []outbox.Position
-	limit := r.glanceRows(rooms)
-	if limit > 0 {
-		page, err = r.glance(ctx, owned, limit)
-	} else {
-		asked = r.cursors.positions(owned, rooms, began)
-		page, err = r.page(ctx, asked)
-	}
+	ask := r.ask(owned, began)
+	page, err := r.page(ctx, ask)
 	if err != nil {
 		return false, err
 	}
@@ -77,17 +69,9 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	r.owner.progress.Add(1)
 	r.relay.stats.polls.Add(1)
 	r.measure(page.Rows) // once admitted, a row belongs to whoever starts it
-	full := len(page.Rows) == limit
 	fresh := r.relay.rows.admit(epoch, page.Rows, owned)
-	if limit > 0 {
-		more = r.glanced(full, took, began)
-	} else {
-		more = r.cursors.advance(asked, page.Rows, &fresh, took, began)
-		counts := owned.perLane()
-		seenAll := !more && len(asked) == counts[express]+counts[others]
-		r.paging = !seenAll || began.Before(r.pagesUntil)
-	}
-	if limit > 0 || len(asked) > 0 { // with no room for a row there was nothing to find
+	more = r.looked(ask, page.Rows, &fresh, took, began)
+	if ask.any() { // with no room for a row there was nothing to find
 		total := 0
 		for _, n := range fresh {
 			total += n
@@ -97,65 +81,108 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
+// ask is what one read asks for: of each lane a glance at the heads or, where that is not enough, pages from cursors.
+type ask struct {
+	glance    outbox.Glance
+	glanced   [2]bool
+	positions []outbox.Position
+	all       [2]bool // a position for each shard owned
+}
+
+func (a *ask) any() bool { return a.glance.Limit > 0 || len(a.positions) > 0 }
+
 const (
 	// glanceLimit is how many rows a glance takes. When it finds as many, there is more to do than it can see.
 	glanceLimit = 512
 	// pagesFor is for how long pages are read then at least, from each shard its share, behind cursors; and until none of
 	// them is full.
 	pagesFor = 200 * time.Millisecond
-	// slowGlance: over the tombstones of a long snapshot a glance, which begins at the heads, gets slow; cursors pass them by.
+	// slowGlance: over the tombstones of a long snapshot a glance, which begins at the heads, gets slow; cursors pass them
+	// by. Each row of a page takes at most slowRow.
 	slowGlance = 10 * time.Millisecond
+	slowRow    = 20 * time.Microsecond
 	// pagesForSlow is for how long it is not tried again then.
 	pagesForSlow = 5 * time.Second
 )
 
-// glanceRows is the limit of a glance, or 0 where pages are due.
-func (r *reader) glanceRows(rooms [2]int) int {
-	limit := glanceLimit
-	if r.rowSize > 0 {
-		limit = min(limit, max(outbox.Shards, pageBytes/r.rowSize))
-	}
-	if r.paging || min(rooms[express], rooms[others]) < minPage/2 {
-		return 0
-	}
-	return limit
-}
-
-// glanced takes what a glance came to, and reports whether there is more to read.
-func (r *reader) glanced(full bool, took time.Duration, now time.Time) (more bool) {
+// ask decides what to read next. The others' lane is glanced at only together with the express lane: where the others have a
+// backlog one glance at the express lane is much cheaper than a position in each of its shards.
+func (r *reader) ask(owned *shardSet, now time.Time) (a ask) {
+	rooms := r.rooms()
+	enough := func(lane int) bool { return rooms[lane] >= minPage/2 }
 	switch {
-	case full:
-		r.pagesUntil = now.Add(pagesFor)
-	case took > slowGlance:
-		r.pagesUntil = now.Add(pagesForSlow)
+	case r.paging[express] || !enough(express):
+	case r.paging[others] || !enough(others):
+		a.glanced = [2]bool{express: true}
+		a.glance = outbox.Glance{Shards: owned.of(express)}
+		rooms[express] = 0
 	default:
-		return false
+		a.glanced = [2]bool{true, true}
+		a.glance = outbox.Glance{Shards: owned.of(express, others)}
+		rooms = [2]int{}
 	}
-	r.paging, r.cursors = true, cursors{} // they begin at the heads
-	return full
+	if len(a.glance.Shards) > 0 {
+		a.glance.Limit = r.glanceRows()
+	}
+	a.positions = r.cursors.positions(owned, rooms, now)
+	var asked [2]int
+	for _, p := range a.positions {
+		asked[laneOf(p.Shard)]++
+	}
+	for lane := range a.all {
+		a.all[lane] = asked[lane] == len(owned.of(lane))
+	}
+	return a
 }
 
-func (r *reader) glance(ctx context.Context, owned *shardSet, limit int) (outbox.Page, error) {
-	var shards []uint8
-	for shard, mine := range owned {
-		if mine {
-			shards = append(shards, uint8(shard))
+func (r *reader) glanceRows() int {
+	if r.rowSize > 0 {
+		return min(glanceLimit, max(outbox.Shards, pageBytes/r.rowSize))
+	}
+	return glanceLimit
+}
+
+// looked takes what a read found, and reports whether there is more to read at once.
+func (r *reader) looked(a ask, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more bool) {
+	n := len(rows) // found by the glance
+	if len(a.positions) > 0 {
+		for n = 0; a.glance.Limit > 0 && n < len(rows) && laneOf(rows[n].Shard) == express; n++ {
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
-	defer cancel()
-	page, err := r.pages.Glance(ctx, shards, limit)
-	return r.checked(page, err)
+	more = r.cursors.advance(a.positions, rows[n:], fresh, took, now)
+	for lane := range r.paging {
+		if !a.glanced[lane] && r.paging[lane] && !now.Before(r.until[lane]) {
+			r.paging[lane] = more || !a.all[lane]
+		}
+	}
+	if a.glance.Limit == 0 {
+		return more
+	}
+	full := n == a.glance.Limit
+	switch {
+	case full:
+		r.pageFor(pagesFor, a.glanced, now)
+	case took > slowGlance+time.Duration(len(rows))*slowRow:
+		r.pageFor(pagesForSlow, a.glanced, now)
+	}
+	return more || full
 }
 
-func (r *reader) page(ctx context.Context, asked []outbox.Position) (outbox.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
-	defer cancel()
-	page, err := r.pages.Page(ctx, asked)
-	return r.checked(page, err)
+// pageFor turns to pages in lanes, which begin at the heads. Of two lanes that were glanced at together the express lane is
+// asked again, alone, before it is paged: it is seldom the one with the backlog.
+func (r *reader) pageFor(d time.Duration, lanes [2]bool, now time.Time) {
+	lane := express
+	if lanes[others] {
+		lane = others
+	}
+	r.paging[lane], r.until[lane] = true, now.Add(d)
+	r.cursors.restartLane(lane)
 }
 
-func (r *reader) checked(page outbox.Page, err error) (outbox.Page, error) {
+func (r *reader) page(ctx context.Context, a ask) (outbox.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.relay.cfg.callTimeout)
+	defer cancel()
+	page, err := r.pages.Page(ctx, a.glance, a.positions...)
 	if err != nil {
 		return page, fmt.Errorf("read a page: %w", err)
 	}

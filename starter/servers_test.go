@@ -61,7 +61,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	for _, size := range []int{500, 8 << 10, 1 << 20} {
 		r.rowSize, r.pace.rate = size, 1e6
 		rooms := r.rooms()
-		for _, room := range append(rooms[:], r.glanceRows([2]int{1 << 20, 1 << 20})) {
+		for _, room := range append(rooms[:], r.glanceRows()) {
 			if room*size > pageBytes && room > 32 {
 				t.Errorf("rows of %d bytes: a page of %d rows", size, room)
 			}

@@ -81,7 +81,7 @@ func readEdges(t *testing.T, db *sql.DB) {
 	for shard := range outbox.Shards {
 		positions = append(positions, outbox.Position{Shard: uint8(shard), Limit: 10})
 	}
-	page, err := outbox.Table{}.NewReader(conn, kind).Page(t.Context(), positions)
+	page, err := outbox.Table{}.NewReader(conn, kind).Page(t.Context(), outbox.Glance{}, positions...)
 	if err != nil {
 		t.Fatal(err)
 	}

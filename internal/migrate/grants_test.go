@@ -129,7 +129,7 @@ func readAndFinish(ctx context.Context, conn *sql.Conn, kind outbox.Kind) error 
 	for shard := range outbox.Shards {
 		positions = append(positions, outbox.Position{Shard: uint8(shard), Limit: 10})
 	}
-	page, err := outbox.Table{}.NewReader(conn, kind).Page(ctx, positions)
+	page, err := outbox.Table{}.NewReader(conn, kind).Page(ctx, outbox.Glance{}, positions...)
 	if err != nil {
 		return err
 	}
