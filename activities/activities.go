@@ -104,10 +104,11 @@ func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.R
 		return SendResult{}, never(TypeNotRendered, err)
 	}
 	mail := Mail{MessageID: in.MessageID, EventType: in.EventType, To: in.To, Content: content}
-	effect := effect{
+	effect := &effect{
 		ledger: a.Ledger,
+		policy: Hold, // the workflow decides
 		claim: Claim{
-			Key: in.key(), Generation: in.Generation,
+			Key: in.key(), Generation: in.Generation, For: StartToClose + claimMargin,
 			// Not of the rendered text: a template that is corrected while a mail waits is no other mail.
 			Content: digest([]byte(in.EventType), []byte(in.To.Email), []byte(in.To.Name), raw),
 		},
@@ -133,6 +134,16 @@ func (a *Activities) Settle(ctx context.Context, in SendInput) error {
 	err := a.Ledger.Settle(ctx, in.key())
 	if errors.Is(err, ErrSuperseded) {
 		return never(TypeKeyReused, err)
+	}
+	return err
+}
+
+// Authorise lets an effect of Once that may have happened be done once more, as a person has said. in names the message and the
+// step, and the generation that the repetition is. Where it is not unknown any more nothing changes.
+func (a *Activities) Authorise(ctx context.Context, in SendInput) error {
+	err := a.Ledger.Authorise(ctx, in.key(), in.Generation)
+	if errors.Is(err, ErrSuperseded) {
+		return nil // the next attempt tells how it stands
 	}
 	return err
 }

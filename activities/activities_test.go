@@ -164,11 +164,11 @@ func TestSendOfUnknownTypes(t *testing.T) {
 // order is a user's own type, whose mail shows numbers.
 func order(html string) (mails, schema fstest.MapFS) {
 	return fstest.MapFS{
-		"order/en/subject.txt": {Data: []byte("Order {{.payload.id}}")},
-		"order/en/body.txt":    {Data: []byte("{{.payload.id}} {{.payload.amount}} {{.payload.a}} {{.payload.A}} {{.to.email}}")},
-		"order/en/body.html":   {Data: []byte(html)},
-	}, fstest.MapFS{"order.json": {Data: []byte(
-		`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"amount":{"type":"number"}}}`)}}
+			"order/en/subject.txt": {Data: []byte("Order {{.payload.id}}")},
+			"order/en/body.txt":    {Data: []byte("{{.payload.id}} {{.payload.amount}} {{.payload.a}} {{.payload.A}} {{.to.email}}")},
+			"order/en/body.html":   {Data: []byte(html)},
+		}, fstest.MapFS{"order.json": {Data: []byte(
+			`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"amount":{"type":"number"}}}`)}}
 }
 
 // Numbers keep every digit, and names their letter case. (scenarios 15, 16)

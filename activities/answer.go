@@ -43,4 +43,6 @@ type Answer struct {
 	Wait time.Duration
 	// Text says it in a sentence, for a person. It holds no address.
 	Text string
+	// err is what Once returns of a VerdictLater, instead of Class and Text.
+	err error
 }

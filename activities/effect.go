@@ -20,7 +20,7 @@ const (
 
 	ledgerCall  = 3 * time.Second // one statement
 	ledgerPause = 200 * time.Millisecond
-	claimLasts  = StartToClose + 10*time.Second
+	claimMargin = 10 * time.Second
 )
 
 // Variables for the tests, which do not wait so long.
@@ -32,12 +32,14 @@ var (
 // effect is something that must not happen twice, with its claim before and its outcome after it.
 type effect struct {
 	ledger Ledger
-	claim  Claim // without Token and For
+	policy Policy
+	claim  Claim // without Token
 	try    func(ctx context.Context) Answer
 }
 
 // known is what an attempt knows and could not write into the ledger. It goes to the next attempt as heartbeat details.
 type known struct {
+	Step     string   `json:"step"`
 	Token    Token    `json:"token"`
 	Standing Standing `json:"standing"`
 	ResultID string   `json:"result_id,omitempty"`
@@ -46,7 +48,7 @@ type known struct {
 
 // run does the effect, unless the ledger knows better. From the claim to the recorded outcome it heeds neither cancellation
 // nor the worker's shutdown: to break off there would leave a question where there is an answer.
-func (e effect) run(ctx context.Context) (SendResult, error) {
+func (e *effect) run(ctx context.Context) (SendResult, error) {
 	if n := len(e.claim.Step); n == 0 || n > 64 || len(e.claim.MessageID) > 128 {
 		return SendResult{}, never(TypeInvalidKey, fmt.Errorf("the step %q must have 1 to 64 bytes, and the message ID at most 128", e.claim.Step))
 	}
@@ -58,17 +60,16 @@ func (e effect) run(ctx context.Context) (SendResult, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	rand.Read(e.claim.Token[:]) // never fails (documented)
-	e.claim.For = claimLasts
 	entry, err := e.claimed(ctx)
 	if err != nil {
 		// The claim may stand, but its effect has not been tried: the next attempt frees it.
-		return SendResult{}, e.unwritten(ctx, known{Token: e.claim.Token, Standing: StandingFree, Class: "not_tried"}, err)
+		return SendResult{}, e.unwritten(ctx, known{Step: e.claim.Step, Token: e.claim.Token, Standing: StandingFree, Class: "not_tried"}, err)
 	}
 	if entry.Standing != StandingClaimed {
 		return standing(entry)
 	}
 	answer := e.try(ctx)
-	k := known{Token: e.claim.Token, Standing: standingOf(answer.Verdict), ResultID: answer.ProviderID, Class: answer.Class}
+	k := known{Step: e.claim.Step, Token: e.claim.Token, Standing: standingOf(answer.Verdict), ResultID: answer.ProviderID, Class: answer.Class}
 	if err := e.record(ctx, k); err != nil {
 		return SendResult{}, e.unwritten(ctx, k, err)
 	}
@@ -76,13 +77,13 @@ func (e effect) run(ctx context.Context) (SendResult, error) {
 }
 
 // settleEarlier writes what an earlier attempt knew and could not write.
-func (e effect) settleEarlier(ctx context.Context) error {
+func (e *effect) settleEarlier(ctx context.Context) error {
 	if !activity.HasHeartbeatDetails(ctx) {
 		return nil
 	}
 	var k known
-	if err := activity.GetHeartbeatDetails(ctx, &k); err != nil {
-		return temporal.NewApplicationError("an earlier attempt's details cannot be read: "+err.Error(), TypeLedger)
+	if err := activity.GetHeartbeatDetails(ctx, &k); err != nil || k.Token == (Token{}) || k.Step != e.claim.Step {
+		return nil //nolint:nilerr // they are the caller's own, or of another effect of the same activity
 	}
 	err := e.record(ctx, k)
 	if err == nil || errors.Is(err, ErrSuperseded) { // an attempt in between has written it already, or has never claimed
@@ -92,14 +93,24 @@ func (e effect) settleEarlier(ctx context.Context) error {
 }
 
 // unwritten hands k to the next attempt, and fails this one.
-func (e effect) unwritten(ctx context.Context, k known, err error) error {
+func (e *effect) unwritten(ctx context.Context, k known, err error) error {
 	activity.RecordHeartbeat(ctx, k)
 	return temporal.NewApplicationErrorWithOptions("the ledger of sends cannot be used; nothing is lost, and it is tried again: "+err.Error(),
 		TypeLedger, temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// claimed claims, and where an answer is lost claims again with the same token.
-func (e effect) claimed(ctx context.Context) (entry Entry, err error) {
+// claimed claims. An effect that somebody, or its policy, lets be repeated is claimed as what it is: one generation more.
+func (e *effect) claimed(ctx context.Context) (Entry, error) {
+	entry, err := e.claimOne(ctx)
+	if err == nil && entry.Standing == StandingUnknown && (entry.Authorised || e.policy == Resend && entry.Next == 1) {
+		e.claim.Generation = entry.Next
+		return e.claimOne(ctx)
+	}
+	return entry, err
+}
+
+// claimOne claims, and where an answer is lost claims again with the same token.
+func (e *effect) claimOne(ctx context.Context) (entry Entry, err error) {
 	err = persist(ctx, claimTimeout, func(ctx context.Context) error {
 		entry, err = e.ledger.Claim(ctx, e.claim)
 		return err
@@ -107,7 +118,7 @@ func (e effect) claimed(ctx context.Context) (entry Entry, err error) {
 	return entry, err
 }
 
-func (e effect) record(ctx context.Context, k known) error {
+func (e *effect) record(ctx context.Context, k known) error {
 	return persist(ctx, recordTimeout, func(ctx context.Context) error {
 		return e.ledger.Record(ctx, e.claim.Key, k.Token, Outcome{Standing: k.Standing, ResultID: k.ResultID, ErrorClass: k.Class})
 	})
@@ -173,11 +184,14 @@ func standing(e Entry) (SendResult, error) {
 const busyMargin = 100 * time.Millisecond
 
 // outcome turns an answer, once it is recorded, into the attempt's end.
-func (e effect) outcome(a Answer) (SendResult, error) {
+func (e *effect) outcome(a Answer) (SendResult, error) {
 	switch a.Verdict {
 	case VerdictSent:
 		return SendResult{SESMessageID: a.ProviderID}, nil
 	case VerdictLater:
+		if a.err != nil {
+			return SendResult{}, a.err
+		}
 		return SendResult{}, retry(TypeNotSent, a.Class+": "+a.Text, a.Wait)
 	case VerdictStop:
 		return SendResult{}, retry(TypeStopped, a.Class+": "+a.Text, a.Wait)

@@ -16,6 +16,9 @@ type Ledger interface {
 	Record(ctx context.Context, key Key, token Token, o Outcome) error
 	// Settle says that an effect which was unknown has happened. It may be repeated. ErrSuperseded: it is not unknown.
 	Settle(ctx context.Context, key Key) error
+	// Authorise lets an effect that is unknown be tried once more, as this generation. It may be repeated. ErrSuperseded: it
+	// is not unknown, or another generation is due.
+	Authorise(ctx context.Context, key Key, generation int) error
 }
 
 // Key names one effect of one message. It holds neither the run nor the attempt: both change when a workflow is reset.
@@ -66,6 +69,8 @@ type Entry struct {
 	Wait time.Duration
 	// Next is the generation that a repetition must ask for. Only with StandingUnknown.
 	Next int
+	// Authorised says that the repetition has been let, and has certainly not happened yet. Only with StandingUnknown.
+	Authorised bool
 	// ResultID and ErrorClass are what was recorded last.
 	ResultID, ErrorClass string
 }

@@ -29,6 +29,11 @@ type Config struct {
 	Client client.Client
 	// Activities are registered for sends. Required.
 	Activities *activities.Activities
+	// Own are activities of the caller's own: functions, and structs with methods, as Temporal's RegisterActivity takes them. They
+	// run on the workflows' task queue, so that a stop of the mails is none of theirs, and may call activities.Once.
+	Own []any
+	// Parked tells people of an effect that waits for them. Default: a line in the log.
+	Parked func(ctx context.Context, p activities.Parked) error
 	// MaxSends bounds the sends in flight in this process. Default 100.
 	MaxSends int
 	// Grace is how long a stop waits for sends in flight. Default 35 s, longer than any send takes.
@@ -63,6 +68,9 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.Parked == nil {
+		cfg.Parked = logParked(cfg.Logger)
 	}
 	p, err := startPair(ctx, cfg, registry)
 	if p == nil || err != nil {
@@ -161,10 +169,15 @@ func newFlows(cfg Config, registry workflows.Registry, fatal chan<- error) worke
 	w := worker.New(cfg.Client, schemas.WorkflowTaskQueue, worker.Options{
 		DisableRegistrationAliasing: true, // one function may serve several types
 		WorkflowTaskPollerBehavior:  worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-		LocalActivityWorkerOnly:     true, // this one runs no activities; their queue is the other worker's
+		LocalActivityWorkerOnly:     len(cfg.Own) == 0, // the mails' queue is the other worker's
+		BackgroundActivityContext:   activities.WithLedger(context.Background(), cfg.Activities.Ledger),
 		WorkerStopTimeout:           cfg.Grace,
 		OnFatalError:                func(err error) { report(fatal, err) },
 	})
+	w.RegisterActivity(&activities.Reports{Parked: cfg.Parked})
+	for _, a := range cfg.Own {
+		w.RegisterActivity(a)
+	}
 	for _, t := range registry.Types() {
 		w.RegisterWorkflowWithOptions(t.Workflow, workflow.RegisterOptions{Name: t.Name})
 	}
@@ -181,6 +194,14 @@ func newSends(cfg Config, fatal chan<- error) worker.Worker {
 	})
 	w.RegisterActivity(cfg.Activities)
 	return w
+}
+
+func logParked(l *slog.Logger) func(context.Context, activities.Parked) error {
+	return func(_ context.Context, p activities.Parked) error {
+		l.Error("parked: a person must say what has happened", "message_id", p.MessageID, "event_type", p.EventType, "step", p.Step,
+			"recipient", p.Recipient, "class", p.Class)
+		return nil
+	}
 }
 
 // report keeps the first error of each worker; the workers end together.

@@ -14,22 +14,18 @@ import (
 
 // mailing sends the mails of one workflow, and parks where nobody knows whether one was sent.
 type mailing struct {
+	*Parking
 	payload converter.RawValue
-	msg     schemas.Envelope
 	policy  Policy
-	steps   map[string]bool // used in this run
-	parked  []*parked       // in the order in which they came to it
-	state   string          // the search attribute, where it is not the one that the workflow started with
 }
 
-// newMailing makes the update that a person resolves parked mails with. A workflow calls it first, so that an update that
-// comes too early is refused with a reason.
+// newMailing makes the mailing of a workflow, which calls it first.
 func newMailing(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, policy Policy) (*mailing, error) {
 	if len(payload.Payload().GetData()) > activities.MaxInline {
 		payload = activities.FromHistory() // a large payload is not repeated in each send
 	}
-	m := &mailing{payload: payload, msg: msg, policy: policy, steps: map[string]bool{}, state: schemas.StateSending}
-	return m, m.handleResolve(ctx)
+	parking, err := NewParking(ctx, msg)
+	return &mailing{Parking: parking, payload: payload, policy: policy}, err
 }
 
 // sendAll sends one mail to each recipient, all at once, and waits for every one: a failing one neither repeats nor blocks
@@ -38,10 +34,9 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 	if len(to) == 0 { // nothing would be sent, nothing checked, and the message be lost as a success
 		return Result{}, invalid("the payload names no recipient")
 	}
-	if m.steps[step] { // the ledger would say that its mails have been sent
-		return Result{}, temporal.NewNonRetryableApplicationError(fmt.Sprintf("the step %s was used before in this workflow", step), activities.TypeInvalidKey, nil)
+	if err := m.use(step); err != nil {
+		return Result{}, err
 	}
-	m.steps[step] = true
 	result := Result{Sends: make([]Send, len(to))}
 	var errs []error
 	all := workflow.NewWaitGroup(ctx)
@@ -83,17 +78,11 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 				return send, err
 			}
 			if send.Resolved = &resolution; resolution.Decision == DecisionSent {
-				return send, m.settle(ctx, in)
+				return send, ledgerCall(ctx, a.Settle, in)
 			}
 		}
 		in.Generation = r.Unknown.Next
 	}
-}
-
-// settle writes into the ledger that a mail was sent after all, so that a reset of the workflow does not ask again.
-func (m *mailing) settle(ctx workflow.Context, in activities.SendInput) error {
-	var a *activities.Activities
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(in.Step, 1, 1)), a.Settle, in).Get(ctx, nil)
 }
 
 // sendOptions let a send be retried for as long as an outage lasts.

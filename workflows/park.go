@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/oncepost/oncepost/activities"
@@ -27,33 +29,95 @@ type Resolution struct {
 	// By says who decides, and Why for what reason. Both are required, and kept in the workflow's history.
 	By  string `json:"by"`
 	Why string `json:"why"`
-	// Recipient is the number of the mail that is meant; 0 where only one is parked.
-	Recipient int `json:"recipient,omitempty"`
+	// Recipient is the number of the mail that is meant, and Step its name among those of the workflow, where more than one
+	// effect is parked.
+	Recipient int    `json:"recipient,omitempty"`
+	Step      string `json:"step,omitempty"`
 }
 
 // maxWords bounds who and why.
 const maxWords = 1000
 
-// parked is one mail that waits for a person.
+// Parking is where a workflow waits for a person while nobody knows whether an effect has happened. The mail workflows have
+// one; a workflow of its own that calls activities guarded by [activities.Once] makes one with [NewParking].
+type Parking struct {
+	msg    schemas.Envelope
+	parked []*parked       // in the order in which they came to it
+	state  string          // the search attribute
+	steps  map[string]bool // used in this run
+}
+
+// parked is one effect that waits for a person.
 type parked struct {
 	step       string
-	i, n       int
+	i, n       int // which mail of how many; 0 for an effect that is no mail
 	unknown    activities.Unknown
 	resolution *Resolution
 }
 
-func (m *mailing) handleResolve(ctx workflow.Context) error {
-	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateResolve, func(_ workflow.Context, r Resolution) error {
-		m.meant(r.Recipient).resolution = &r
+// NewParking makes the update with which a person resolves what is parked. A workflow calls it first, so that an update that
+// comes too early is refused with a reason, and once.
+func NewParking(ctx workflow.Context, msg schemas.Envelope) (*Parking, error) {
+	p := &Parking{msg: msg, state: schemas.StateSending, steps: map[string]bool{}}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateResolve, func(_ workflow.Context, r Resolution) error {
+		p.meant(r)[0].resolution = &r
 		return nil
 	}, workflow.UpdateHandlerOptions{
-		Description: "Says what became of a mail that may have been sent: decision sent or resend, by whom and why.",
-		Validator:   m.validate,
+		Description: "Says what became of an effect that may have happened: decision sent or resend, by whom and why.",
+		Validator:   p.validate,
 	})
+	return p, err
+}
+
+// Guard runs an activity whose effect is guarded by [activities.Once] under the same step, which no other effect of the workflow
+// may have. While nobody knows whether the effect has happened the workflow is parked. Then the activity runs again: where a
+// person said that it has happened, Once returns an empty ID.
+func (p *Parking) Guard(ctx workflow.Context, step string, run func(ctx workflow.Context) error) error {
+	if err := p.use(step); err != nil {
+		return err
+	}
+	for {
+		err := run(ctx)
+		var app *temporal.ApplicationError
+		if !errors.As(err, &app) || app.Type() != activities.TypeUnknown {
+			return err
+		}
+		var u activities.Unknown
+		if err := app.Details(&u); err != nil {
+			return err
+		}
+		r, err := p.park(ctx, step, 0, 0, u)
+		if err != nil {
+			return err
+		}
+		var a *activities.Activities
+		decided := a.Authorise
+		if r.Decision == DecisionSent {
+			decided = a.Settle
+		}
+		in := activities.SendInput{MessageID: p.msg.MessageID, EventType: p.msg.EventType, Step: step, Generation: u.Next}
+		if err := ledgerCall(ctx, decided, in); err != nil {
+			return err
+		}
+	}
+}
+
+// use notes that the workflow uses a step. The ledger would say of a second effect under it that it has happened.
+func (p *Parking) use(step string) error {
+	if p.steps[step] {
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("the step %s was used before in this workflow", step), activities.TypeInvalidKey, nil)
+	}
+	p.steps[step] = true
+	return nil
+}
+
+// ledgerCall writes a person's decision into the ledger, so that a reset of the workflow does not ask again.
+func ledgerCall(ctx workflow.Context, activity any, in activities.SendInput) error {
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(in.Step, 1, 1)), activity, in).Get(ctx, nil)
 }
 
 // validate refuses an update before it is written into the history.
-func (m *mailing) validate(r Resolution) error {
+func (p *Parking) validate(r Resolution) error {
 	switch {
 	case r.Decision != DecisionSent && r.Decision != DecisionResend:
 		return fmt.Errorf("decision must be %s or %s", DecisionSent, DecisionResend)
@@ -61,65 +125,91 @@ func (m *mailing) validate(r Resolution) error {
 		return errors.New("by and why are required: say who decides, and for what reason")
 	case len(r.By) > maxWords || len(r.Why) > maxWords:
 		return fmt.Errorf("by and why may have %d bytes each", maxWords)
-	case len(m.open()) == 0:
+	case len(p.open()) == 0:
 		return errors.New("nothing is parked: there is nothing to resolve")
-	case r.Recipient == 0 && len(m.open()) > 1:
-		return fmt.Errorf("%d mails are parked: say which recipient is meant", len(m.open()))
-	case m.meant(r.Recipient) == nil:
+	}
+	switch n := len(p.meant(r)); {
+	case n > 1:
+		return fmt.Errorf("%d are parked: say which step and recipient is meant", n)
+	case n == 0 && r.Step != "":
+		return fmt.Errorf("step %s with recipient %d is not parked", r.Step, r.Recipient)
+	case n == 0:
 		return fmt.Errorf("the mail to recipient %d is not parked", r.Recipient)
 	}
 	return nil
 }
 
-// open are the parked mails that nobody has resolved yet.
-func (m *mailing) open() (open []*parked) {
-	for _, p := range m.parked {
-		if p.resolution == nil {
-			open = append(open, p)
+// open is what is parked and nobody has resolved yet.
+func (p *Parking) open() (open []*parked) {
+	for _, one := range p.parked {
+		if one.resolution == nil {
+			open = append(open, one)
 		}
 	}
 	return open
 }
 
-// meant is the parked mail with this recipient's number; with 0 the only one.
-func (m *mailing) meant(recipient int) *parked {
-	for _, p := range m.open() {
-		if recipient == 0 || p.i == recipient {
-			return p
+// meant is what a resolution can mean.
+func (p *Parking) meant(r Resolution) (meant []*parked) {
+	for _, one := range p.open() {
+		if (r.Recipient == 0 || one.i == r.Recipient) && (r.Step == "" || one.step == r.Step) {
+			meant = append(meant, one)
 		}
 	}
-	return nil
+	return meant
 }
 
-// park waits until a person says what became of a mail, and shows meanwhile what it waits for.
-func (m *mailing) park(ctx workflow.Context, step string, i, n int, u activities.Unknown) (Resolution, error) {
-	p := &parked{step: step, i: i, n: n, unknown: u}
-	m.parked = append(m.parked, p)
-	if err := m.show(ctx); err != nil {
+// changeReport marks the runs that report what they park.
+const changeReport = "report_parked"
+
+// park waits until a person says what has happened, and tells and shows meanwhile what it waits for.
+func (p *Parking) park(ctx workflow.Context, step string, i, n int, u activities.Unknown) (Resolution, error) {
+	one := &parked{step: step, i: i, n: n, unknown: u}
+	p.parked = append(p.parked, one)
+	if err := p.show(ctx); err != nil {
 		return Resolution{}, err
 	}
-	if err := workflow.Await(ctx, func() bool { return p.resolution != nil }); err != nil {
+	if workflow.GetVersion(ctx, changeReport, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		p.report(ctx, one)
+	}
+	if err := workflow.Await(ctx, func() bool { return one.resolution != nil }); err != nil {
 		return Resolution{}, err // cancelled
 	}
-	return *p.resolution, m.show(ctx)
+	return *one.resolution, p.show(ctx)
 }
 
+// report tells people. It runs in the worker of the workflows: the one of the sends may have been stopped. The workflow stays
+// parked, and shows it, whether a report got through or not.
+func (p *Parking) report(ctx workflow.Context, one *parked) {
+	var r *activities.Reports
+	err := workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: reportTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3},
+	}), r.ReportParked, activities.Parked{
+		MessageID: p.msg.MessageID, EventType: p.msg.EventType, Step: one.step, Recipient: one.i, Class: one.unknown.Class, What: happened(one.unknown.Class),
+	}).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("a parked effect could not be reported", "step", one.step, "error", err)
+	}
+}
+
+const reportTimeout = 30 * time.Second
+
 // show sets the search attribute, where it changes, and the details that a person sees in the web UI.
-func (m *mailing) show(ctx workflow.Context) error {
-	open, state, text := m.open(), schemas.StateSending, ""
+func (p *Parking) show(ctx workflow.Context) error {
+	open, state, text := p.open(), schemas.StateSending, ""
 	if len(open) > 0 {
-		state, text = schemas.StateParked, details(open, m.msg.MessageID)
+		state, text = schemas.StateParked, details(open, p.msg.MessageID)
 	}
 	workflow.SetCurrentDetails(ctx, text)
-	return m.setState(ctx, state)
+	return p.setState(ctx, state)
 }
 
 // setState upserts only what changes: each upsert is an event, and an action.
-func (m *mailing) setState(ctx workflow.Context, state string) error {
-	if state == m.state {
+func (p *Parking) setState(ctx workflow.Context, state string) error {
+	if state == p.state {
 		return nil
 	}
-	m.state = state
+	p.state = state
 	return setState(ctx, state)
 }
 
@@ -127,7 +217,11 @@ func (m *mailing) setState(ctx workflow.Context, state string) error {
 func details(open []*parked, id string) string {
 	text := "**Parked: nobody knows whether a mail was sent.**\n\n"
 	for _, p := range open {
-		text += fmt.Sprintf("- %s %d of %d: %s\n", p.step, p.i, p.n, happened(p.unknown.Class))
+		which := ""
+		if p.n > 0 {
+			which = fmt.Sprintf(" %d of %d", p.i, p.n)
+		}
+		text += fmt.Sprintf("- %s%s: %s\n", p.step, which, happened(p.unknown.Class))
 	}
 	text += "\nSending it again may mail the recipient twice; not sending it may mean that they never hear of it. " +
 		"Look for the message ID `" + id + "` among SES's events (tag `message_id`), or ask the recipient. Then say what is true:\n\n"

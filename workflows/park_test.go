@@ -138,7 +138,7 @@ func TestSeveralAreParked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(vague.fate, "2 mails are parked") || !strings.Contains(wrong.fate, "recipient 2 is not parked") ||
+	if !strings.Contains(vague.fate, "2 are parked") || !strings.Contains(wrong.fate, "recipient 2 is not parked") ||
 		third.fate != "accepted" || rest.fate != "accepted" {
 		t.Errorf("%q, %q, %q, %q", vague.fate, wrong.fate, third.fate, rest.fate)
 	}

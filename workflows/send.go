@@ -33,14 +33,12 @@ type Send struct {
 }
 
 // Policy says what happens when nobody knows whether a mail was sent.
-type Policy uint8
+type Policy = activities.Policy
 
-// The policies.
+// The policies: see package activities.
 const (
-	// Resend sends once more; when that is unknown too, a person is asked. For mails of which a second one does no harm.
-	Resend Policy = iota
-	// Hold asks a person at once.
-	Hold
+	Resend = activities.Resend
+	Hold   = activities.Hold
 )
 
 // SendMail is the workflow of every type that is one mail to the payload's "email" and does no harm twice.

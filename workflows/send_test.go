@@ -33,6 +33,17 @@ type sends struct {
 	// unknown may be nil: every send is known.
 	unknown func(in activities.SendInput, attempt int) *activities.Unknown
 	settled []activities.SendInput
+	// authorised, reports: what Guard and Parking ask for.
+	authorised []activities.SendInput
+	reports    []activities.Parked
+	reportErr  error
+}
+
+func (s *sends) Authorise(_ context.Context, in activities.SendInput) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.authorised = append(s.authorised, in)
+	return nil
 }
 
 func (s *sends) Settle(_ context.Context, in activities.SendInput) error {
@@ -85,6 +96,11 @@ func (s *sends) environment() *testsuite.TestWorkflowEnvironment {
 	s.env.SetTestTimeout(30 * time.Second)
 	s.env.RegisterActivityWithOptions(s.Send, activity.RegisterOptions{Name: "Send"})
 	s.env.RegisterActivityWithOptions(s.Settle, activity.RegisterOptions{Name: "Settle"})
+	s.env.RegisterActivityWithOptions(s.Authorise, activity.RegisterOptions{Name: "Authorise"})
+	s.env.RegisterActivity(&activities.Reports{Parked: func(_ context.Context, p activities.Parked) error {
+		s.reports = append(s.reports, p)
+		return s.reportErr
+	}})
 	return s.env
 }
 

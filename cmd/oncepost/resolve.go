@@ -19,6 +19,7 @@ type resolveCmd struct {
 	By        string `name:"by" env:"ONCEPOST_RESOLVE_BY" required:"" placeholder:"NAME" help:"Who decides."`
 	Why       string `name:"why" env:"ONCEPOST_RESOLVE_WHY" required:"" placeholder:"REASON" help:"For what reason. It is kept in the workflow's history."`
 	Recipient int    `name:"recipient" env:"ONCEPOST_RESOLVE_RECIPIENT" placeholder:"N" help:"Which mail, where several of one message are parked; the details in the web UI number them."`
+	Step      string `name:"step" env:"ONCEPOST_RESOLVE_STEP" placeholder:"STEP" help:"Which step, where several of one message are parked."`
 }
 
 func (c *resolveCmd) Run(a *app) error {
@@ -31,7 +32,7 @@ func (c *resolveCmd) Run(a *app) error {
 	defer cancel()
 	handle, err := temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: c.MessageID, UpdateName: workflows.UpdateResolve, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{workflows.Resolution{Decision: c.Decision, By: c.By, Why: c.Why, Recipient: c.Recipient}},
+		Args: []any{workflows.Resolution{Decision: c.Decision, By: c.By, Why: c.Why, Recipient: c.Recipient, Step: c.Step}},
 	})
 	if err == nil {
 		err = handle.Get(ctx, nil)

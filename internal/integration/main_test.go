@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +26,13 @@ import (
 	"github.com/oncepost/oncepost/workflows"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(envCashier); args != "" {
+		fmt.Fprintln(os.Stderr, runCashier(strings.Split(args, "\n")))
+		os.Exit(1)
+	}
+	os.Exit(testdb.Main(m))
+}
 
 var attributes = map[string]enumspb.IndexedValueType{
 	schemas.AttributeState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,

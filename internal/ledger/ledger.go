@@ -21,7 +21,7 @@ import (
 type Ledger struct {
 	calls *semaphore.Weighted
 
-	claim, read, record, mine, settle, done *sql.Stmt
+	claim, read, record, mine, settle, done, authorise, authorised *sql.Stmt
 }
 
 // takeable is when a claim may take a row that is there: the same generation was tried and certainly did not happen, or the
@@ -56,6 +56,12 @@ const mineSQL = `SELECT token = ? AND state = ? FROM sends WHERE message_id = ? 
 const settleSQL = `UPDATE sends SET state = 'done', error_class = 'resolved'
  WHERE message_id = ? AND step = ? AND recipient = ? AND (state = 'unknown' OR state = 'claimed' AND expires_at <= NOW(6))`
 
+const authoriseSQL = `UPDATE sends SET state = 'free', generation = ?, error_class = 'authorised'
+ WHERE message_id = ? AND step = ? AND recipient = ? AND generation + 1 = ?
+ AND (state = 'unknown' OR state = 'claimed' AND expires_at <= NOW(6))`
+
+const authorisedSQL = `SELECT generation >= ? FROM sends WHERE message_id = ? AND step = ? AND recipient = ?`
+
 const doneSQL = `SELECT state = 'done' FROM sends WHERE message_id = ? AND step = ? AND recipient = ?`
 
 // maxCalls bounds the connections in use: as many as the pool keeps idle, so that a hundred sends at once neither open a hundred
@@ -65,7 +71,10 @@ const maxCalls = 8
 // New prepares the statements on db, which must outlive the ledger.
 func New(ctx context.Context, db *sql.DB) (*Ledger, error) {
 	l := &Ledger{calls: semaphore.NewWeighted(maxCalls)}
-	for query, stmt := range map[string]**sql.Stmt{claimSQL: &l.claim, readSQL: &l.read, recordSQL: &l.record, mineSQL: &l.mine, settleSQL: &l.settle, doneSQL: &l.done} {
+	for query, stmt := range map[string]**sql.Stmt{
+		claimSQL: &l.claim, readSQL: &l.read, recordSQL: &l.record, mineSQL: &l.mine, settleSQL: &l.settle, doneSQL: &l.done,
+		authoriseSQL: &l.authorise, authorisedSQL: &l.authorised,
+	} {
 		var err error
 		if *stmt, err = db.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // they end with the pool
 			return nil, fmt.Errorf("ledger: %w", err)
@@ -119,8 +128,8 @@ func (l *Ledger) why(ctx context.Context, c activities.Claim) (e activities.Entr
 		e.Standing = activities.StandingRefused
 	case state == "claimed" && left > 0:
 		e.Standing, e.Wait = activities.StandingBusy, time.Duration(left)*time.Microsecond
-	case state == "free": // by a generation that this claim does not know: it was authorised, and not used
-		e.Standing, e.Next = activities.StandingUnknown, generation
+	case state == "free": // as a generation that this claim does not know: it was authorised, and not used up
+		e.Standing, e.Next, e.Authorised = activities.StandingUnknown, generation, true
 	default: // unknown, or claimed by an attempt that never came back
 		e.Standing, e.Next = activities.StandingUnknown, generation+1
 	}
@@ -152,6 +161,20 @@ func (l *Ledger) Settle(ctx context.Context, key activities.Key) error {
 		return fmt.Errorf("ledger: settle: %w", err)
 	}
 	return confirm(ctx, r, l.done, args...)
+}
+
+// Authorise implements activities.Ledger.
+func (l *Ledger) Authorise(ctx context.Context, key activities.Key, generation int) error {
+	if err := l.calls.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("ledger: wait for a connection: %w", err)
+	}
+	defer l.calls.Release(1)
+	id, step, recipient := []byte(key.MessageID), []byte(key.Step), key.Recipient[:]
+	r, err := l.authorise.ExecContext(ctx, generation, id, step, recipient, generation)
+	if err != nil {
+		return fmt.Errorf("ledger: authorise: %w", err)
+	}
+	return confirm(ctx, r, l.authorised, generation, id, step, recipient)
 }
 
 // confirm asks, where an update changed nothing, whether what it wanted stands already: its first answer was lost.

@@ -163,8 +163,38 @@ func TestAnAuthorisationIsKeptUntilItIsUsed(t *testing.T) {
 	each(t, func(t *testing.T, b bench) {
 		b.record(b.want(try(0), claimed), activities.Outcome{Standing: activities.StandingUnknown})
 		b.record(b.want(try(1), claimed), activities.Outcome{Standing: activities.StandingFree, ErrorClass: "throttled"})
-		b.want(try(0), activities.Entry{Standing: activities.StandingUnknown, Next: 1, ErrorClass: "throttled"})
+		b.want(try(0), activities.Entry{Standing: activities.StandingUnknown, Next: 1, ErrorClass: "throttled", Authorised: true})
 		b.record(b.want(try(1), claimed), done)
+	})
+}
+
+// Authorise is for effects whose claims do not know of it: it lets one more try of what is unknown, however often it is said.
+func TestAuthorise(t *testing.T) {
+	each(t, func(t *testing.T, b bench) {
+		authorise := func(generation int, want error) {
+			t.Helper()
+			if err := b.Authorise(t.Context(), key, generation); !errors.Is(err, want) {
+				t.Fatalf("generation %d: %v, want %v", generation, err, want)
+			}
+		}
+		authorise(1, activities.ErrSuperseded) // there is nothing
+		first := b.want(try(0), claimed)
+		authorise(1, activities.ErrSuperseded) // it is being tried
+		b.expire()
+		authorise(2, activities.ErrSuperseded)
+		authorise(1, nil)
+		authorise(1, nil) // the answer to the first was lost
+		if err := b.Record(t.Context(), key, first.Token, done); !errors.Is(err, activities.ErrSuperseded) {
+			t.Errorf("the outcome of the try that was given up: %v", err)
+		}
+		b.want(try(0), activities.Entry{Standing: activities.StandingUnknown, Next: 1, ErrorClass: "authorised", Authorised: true})
+		second := b.want(try(1), claimed)
+		authorise(1, nil) // used up: it lets nothing more
+		b.want(try(1), busy)
+		b.record(second, done)
+		authorise(1, nil)
+		authorise(2, activities.ErrSuperseded)
+		b.want(try(1), activities.Entry{Standing: activities.StandingDone, ResultID: "ses-1"})
 	})
 }
 
