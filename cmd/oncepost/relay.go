@@ -11,10 +11,8 @@ import (
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
-	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/starter"
-	"github.com/oncepost/oncepost/worker"
-	"github.com/oncepost/oncepost/workflows"
 )
 
 // callTimeout bounds a command's own statements.
@@ -64,13 +62,10 @@ func (c *relayCmd) Run(a *app) (err error) {
 	}
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
-		if acts.Ledger, err = ledger.New(ctx, db); err != nil {
-			return err
-		}
 		group.Go(func() error {
-			return worker.Run(ctx, worker.Config{
-				Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
-			}, workflows.Builtin())
+			return serve.Run(ctx, serve.Config{
+				Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+			})
 		})
 	}
 	group.Go(func() error { return relay.Run(ctx) })

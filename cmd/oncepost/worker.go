@@ -4,9 +4,7 @@ import (
 	"errors"
 
 	"github.com/oncepost/oncepost/internal/config"
-	"github.com/oncepost/oncepost/internal/ledger"
-	"github.com/oncepost/oncepost/worker"
-	"github.com/oncepost/oncepost/workflows"
+	"github.com/oncepost/oncepost/internal/serve"
 )
 
 type workerCmd struct {
@@ -36,11 +34,8 @@ func (c *workerCmd) Run(a *app) (err error) {
 		return unlessStopped(a, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if acts.Ledger, err = ledger.New(a.ctx, db); err != nil {
-		return err
-	}
-	return worker.Run(a.ctx, worker.Config{
-		Client: temporal, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+	return serve.Run(a.ctx, serve.Config{
+		Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
 		Started: func() { a.logger.Info("worker running", "namespace", namespace) },
-	}, workflows.Builtin())
+	})
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/oncepost/oncepost/internal/config"
-	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/ses"
 	"github.com/oncepost/oncepost/starter"
-	"github.com/oncepost/oncepost/worker"
-	"github.com/oncepost/oncepost/workflows"
 )
 
 // startWorker returns when the worker polls.
@@ -21,15 +19,12 @@ func (s *Stack) startWorker(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if acts.Ledger, err = ledger.New(ctx, s.db); err != nil {
-		return "", err
-	}
 	started := make(chan struct{})
-	cfg := worker.Config{
-		Client: s.client, Activities: acts, Grace: workerGrace, Logger: s.opts.Logger.With("component", "worker"),
+	cfg := serve.Config{
+		Client: s.client, Namespace: s.temporal.Namespace(), DB: s.db, Activities: acts, Grace: workerGrace, Logger: s.opts.Logger.With("component", "worker"),
 		Started: func() { close(started) },
 	}
-	s.parts.run("worker", func(ctx context.Context) error { return worker.Run(ctx, cfg, workflows.Builtin()) })
+	s.parts.run("worker", func(ctx context.Context) error { return serve.Run(ctx, cfg) })
 	select {
 	case <-started:
 		return "in this process", nil

@@ -120,7 +120,28 @@ func workerWork(ctx context.Context, db *sql.DB) error {
 	if e, err := book.Claim(ctx, c); err != nil || e.Standing != activities.StandingUnknown {
 		return fmt.Errorf("claim again: %+v: %w", e, err)
 	}
-	return book.Settle(ctx, c.Key)
+	if err := book.Settle(ctx, c.Key); err != nil {
+		return err
+	}
+	return purge(ctx, db)
+}
+
+// closed is a Keeper to whom all workflows have closed.
+type closed struct{}
+
+func (closed) Retention(context.Context) (time.Duration, error) { return 0, nil }
+func (closed) Open(context.Context, string) (bool, error)       { return false, nil }
+
+// purge lets a row grow old, and deletes it.
+func purge(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, "UPDATE sends SET created_at = '2020-01-01' WHERE message_id = 'a'"); err != nil {
+		return err
+	}
+	n, err := ledger.Purge{DB: db, Keeper: closed{}}.Round(ctx)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows purged", n)
+	}
+	return err
 }
 
 // readAndFinish moves the first message to outbox_failed, loads the last and deletes the others.

@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// leastAge is how old a row of a closed workflow is at least when it goes.
+	leastAge = 90 * 24 * time.Hour
+	// afterRetention is how much longer than the closed workflow itself its rows stay.
+	afterRetention = 30 * 24 * time.Hour
+	// purgeBatch is how many messages one round looks at before it pauses.
+	purgeBatch = 100
+	purgePause = time.Second // between the batches of a round
+	purgeEvery = time.Hour
+	purgeCall  = 10 * time.Second
+)
+
+// Keeper knows how long a message's rows are needed.
+type Keeper interface {
+	// Retention is for how long a closed workflow can be looked at and reset.
+	Retention(ctx context.Context) (time.Duration, error)
+	// Open reports whether the message's workflow is running.
+	Open(ctx context.Context, messageID string) (bool, error)
+}
+
+// Purge deletes the rows that nothing can ask for any more: those older than 90 days and than the namespace's retention and
+// 30 days, of workflows that have closed. Several at once do no harm.
+type Purge struct {
+	DB     *sql.DB
+	Keeper Keeper
+	Logger *slog.Logger
+}
+
+// Run purges every hour until ctx ends.
+func (p Purge) Run(ctx context.Context) {
+	for pause(ctx, time.Duration(rand.Int64N(int64(purgeEvery)))) { // not all workers at once
+		deleted, err := p.Round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			p.Logger.Warn("old rows of the ledger stay for now", "deleted", deleted, "error", err)
+		case deleted > 0:
+			p.Logger.Info("old rows of the ledger deleted", "deleted", deleted)
+		}
+		if !pause(ctx, purgeEvery/2) {
+			return
+		}
+	}
+}
+
+// Round goes through all rows that are old enough, once, and says how many it has deleted.
+func (p Purge) Round(ctx context.Context) (deleted int64, err error) {
+	call, cancel := context.WithTimeout(ctx, purgeCall)
+	defer cancel()
+	retention, err := p.Keeper.Retention(call)
+	if err != nil {
+		return 0, fmt.Errorf("ledger: read the namespace's retention: %w", err)
+	}
+	age := max(leastAge, retention+afterRetention)
+	after := position{created: "1970-01-02 00:00:00"}
+	for {
+		batch, err := p.batch(ctx, age, after)
+		if err != nil || len(batch) == 0 {
+			return deleted, err
+		}
+		for i, row := range batch {
+			if i > 0 && row.id == batch[i-1].id {
+				continue
+			}
+			n, err := p.delete(ctx, age, row.id)
+			if err != nil {
+				return deleted, err
+			}
+			deleted += n
+		}
+		after = batch[len(batch)-1]
+		if !pause(ctx, purgePause) {
+			return deleted, ctx.Err()
+		}
+	}
+}
+
+// position is a row's place in the order of age.
+type position struct{ created, id string }
+
+func (p Purge) batch(ctx context.Context, age time.Duration, after position) (batch []position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeCall)
+	defer cancel()
+	rows, err := p.DB.QueryContext(ctx, `SELECT CAST(created_at AS CHAR), message_id FROM sends
+ WHERE created_at < NOW(6) - INTERVAL ? SECOND AND created_at >= ? AND NOT (created_at = ? AND message_id <= ?)
+ ORDER BY created_at, message_id LIMIT ?`, int64(age.Seconds()), after.created, after.created, []byte(after.id), purgeBatch)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: look for old rows: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var row position
+		if err := rows.Scan(&row.created, &row.id); err != nil {
+			return nil, fmt.Errorf("ledger: look for old rows: %w", err)
+		}
+		batch = append(batch, row)
+	}
+	return batch, rows.Err()
+}
+
+// delete deletes a message's old rows, unless its workflow is running.
+func (p Purge) delete(ctx context.Context, age time.Duration, id string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeCall)
+	defer cancel()
+	open, err := p.Keeper.Open(ctx, id)
+	if err != nil || open {
+		return 0, err
+	}
+	r, err := p.DB.ExecContext(ctx, "DELETE FROM sends WHERE message_id = ? AND created_at < NOW(6) - INTERVAL ? SECOND", []byte(id), int64(age.Seconds()))
+	if err != nil {
+		return 0, fmt.Errorf("ledger: delete old rows: %w", err)
+	}
+	return r.RowsAffected()
+}
+
+// pause reports whether ctx still goes on after d.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,40 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// Keeper implements ledger.Keeper by asking Temporal.
+type Keeper struct {
+	Client    client.Client
+	Namespace string
+}
+
+// Retention is for how long the namespace keeps closed workflows, which can be reset until then.
+func (k Keeper) Retention(ctx context.Context) (time.Duration, error) {
+	r, err := k.Client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: k.Namespace})
+	if err != nil {
+		return 0, err
+	}
+	return r.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), nil
+}
+
+// Open reports whether the message's workflow runs.
+func (k Keeper) Open(ctx context.Context, messageID string) (bool, error) {
+	r, err := k.Client.DescribeWorkflowExecution(ctx, messageID, "")
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return r.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}

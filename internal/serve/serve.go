@@ -1,0 +1,53 @@
+// Package serve runs a worker with all that belongs to it in a deployment: the ledger in MySQL, and the purge of what is old
+// in it.
+package serve
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/worker"
+	"github.com/oncepost/oncepost/workflows"
+)
+
+// Config of Run. The first four and Logger are required.
+type Config struct {
+	Client    client.Client
+	Namespace string
+	DB        *sql.DB // migrated
+	// Activities need no Ledger yet.
+	Activities *activities.Activities
+	Logger     *slog.Logger
+	// MaxSends, Grace and Started are worker.Config's.
+	MaxSends int
+	Grace    time.Duration
+	Started  func()
+}
+
+// Run runs the worker of the shipped event types until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	book, err := ledger.New(ctx, cfg.DB)
+	if err != nil {
+		return err
+	}
+	acts := *cfg.Activities
+	acts.Ledger = book
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		ledger.Purge{DB: cfg.DB, Keeper: Keeper{cfg.Client, cfg.Namespace}, Logger: cfg.Logger}.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		return worker.Run(ctx, worker.Config{
+			Client: cfg.Client, Activities: &acts, MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
+		}, workflows.Builtin())
+	})
+	return group.Wait()
+}
