@@ -23,6 +23,7 @@ type cli struct {
 	Relay   relayCmd   `cmd:"" help:"Start a workflow for each committed row of outbox_messages."`
 	Worker  workerCmd  `cmd:"" help:"Run the workflows and send the mails."`
 	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
+	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
