@@ -171,3 +171,20 @@ func TestNoCredentials(t *testing.T) {
 	}
 	check(t, m, activities.Answer{Verdict: activities.VerdictStop, Class: "credentials", Scope: activities.ScopeCredentials})
 }
+
+// A mail that SES would refuse for its size does not leave, and the error says so.
+func TestAMailThatIsTooLarge(t *testing.T) {
+	s, url := standIn(t)
+	m := newMailer(t, Config{From: "mail@example.com", Endpoint: url, Timeout: time.Minute})
+	mail := aMail
+	for size, verdict := range map[int]activities.Verdict{7 << 20: activities.VerdictSent, 11 << 20: activities.VerdictNever} {
+		mail.HTML = "<p>" + strings.Repeat("0123456 ", size/8) + "</p>"
+		a := m.Send(t.Context(), mail)
+		if a.Verdict != verdict || verdict == activities.VerdictNever && (a.Class != "not_composed" || !strings.Contains(a.Text, "SES takes 10485760")) {
+			t.Errorf("%d bytes: %+v", size, a)
+		}
+	}
+	if n := len(s.Mails()); n != 1 {
+		t.Errorf("%d mails", n)
+	}
+}

@@ -163,5 +163,11 @@ func (m *Mailer) compose(mail activities.Mail) (raw []byte, recipient string, er
 	if _, err := msg.WriteTo(&b); err != nil {
 		return nil, "", errors.New("the mail cannot be written as MIME")
 	}
+	if b.Len() > maxMail {
+		return nil, "", fmt.Errorf("the mail has %d bytes as MIME, and SES takes %d", b.Len(), maxMail)
+	}
 	return b.Bytes(), to.Address, nil
 }
+
+// maxMail is the largest mail that classic SES takes, encoded (its developer guide's page on quotas: 10 MB).
+const maxMail = 10 << 20
