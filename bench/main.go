@@ -30,6 +30,7 @@ type cli struct {
 	Sizes   sizesCmd   `cmd:"" help:"Self-found sizes against the best hand-set ones."`
 	Express expressCmd `cmd:"" help:"A priority-1 row behind a large backlog."`
 	Large   largeCmd   `cmd:"" help:"Memory of a relay over rows of 1 MiB."`
+	Kills   killsCmd   `cmd:"" help:"Workers killed while they send: what is lost, doubled, parked."`
 	Churn   churnCmd   `cmd:"" help:"Three relays under churn, on a real Temporal."`
 	Mail    mailCmd    `cmd:"" help:"Commit to accepted mail on the whole stack, one at a time."`
 	Child   childCmd   `cmd:"" hidden:"" help:"A process of another benchmark."`
