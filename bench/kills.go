@@ -111,7 +111,7 @@ func (c *killsCmd) measure(b *bench, w *world, eventType string) error {
 }
 
 func (c *killsCmd) kill(s *shop, eventType string) error {
-	ids, err := s.order(eventType, c.Sends)
+	ids, err := s.order(eventType, eventType, c.Sends)
 	if err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (c *killsCmd) live(s *shop) (inFlight int, err error) {
 	return int(n), err
 }
 
-// order enqueues n messages.
-func (s *shop) order(eventType string, n int) (ids []string, err error) {
+// order enqueues n messages with IDs that begin with name.
+func (s *shop) order(name, eventType string, n int) (ids []string, err error) {
 	for i := 0; i < n; i += 100 {
 		ms := make([]outbox.Message, min(100, n-i))
 		for j := range ms {
-			ms[j] = outbox.Message{ID: fmt.Sprintf("%s:%d", eventType, i+j), EventType: eventType, Payload: map[string]any{
+			ms[j] = outbox.Message{ID: fmt.Sprintf("%s:%d", name, i+j), EventType: eventType, Payload: map[string]any{
 				"company_id": "c", "company_name": "Example", "email": "a@example.com",
 				"subscription_id": "sub_9", "amount": "12.50", "currency": "EUR", "reregister_url": "https://example.com/card", "remind_after": "0s",
 				"admins": []map[string]string{{"email": "a@example.com", "name": "A"}},
