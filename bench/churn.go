@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/oncepost/oncepost/internal/devtemporal"
 	"github.com/oncepost/oncepost/locks"
@@ -169,7 +171,7 @@ func (p *producers) transaction(n int, rollback bool) error {
 
 // report lists every workflow and compares.
 func (p *producers) report(temporal *devtemporal.Server, killed int, took time.Duration) error {
-	c, err := client.Dial(client.Options{HostPort: temporal.FrontendAddr(), Logger: quiet{}})
+	c, err := client.Dial(client.Options{HostPort: temporal.FrontendAddr(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		return err
 	}
@@ -206,11 +208,3 @@ func (p *producers) report(temporal *devtemporal.Server, killed int, took time.D
 	}
 	return nil
 }
-
-// quiet drops the SDK's logs.
-type quiet struct{}
-
-func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
-func (quiet) Error(string, ...any) {}

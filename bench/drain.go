@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,17 +68,26 @@ func (w *world) bareDrain(rows int) (time.Duration, error) {
 	return time.Since(began), err
 }
 
+// session takes a connection out of the pool, prepared as the relay's are.
+func (w *world) session(ctx context.Context) (*sql.Conn, outbox.Kind, error) {
+	conn, err := w.db.Conn(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	kind, err := outbox.Prepare(ctx, conn)
+	if err != nil {
+		return nil, 0, firstError(err, conn.Close())
+	}
+	return conn, kind, nil
+}
+
 func (w *world) bareRead(ctx context.Context, rows int, keys chan<- []outbox.Key) error {
 	defer close(keys)
-	conn, err := w.db.Conn(ctx)
+	conn, kind, err := w.session(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	kind, err := outbox.Prepare(ctx, conn)
-	if err != nil {
-		return err
-	}
 	reader := outbox.Table{}.NewReader(conn, kind)
 	positions := make([]outbox.Position, outbox.Shards)
 	for i := range positions {
@@ -105,15 +115,11 @@ func (w *world) bareRead(ctx context.Context, rows int, keys chan<- []outbox.Key
 }
 
 func (w *world) bareDelete(ctx context.Context, keys <-chan []outbox.Key) error {
-	conn, err := w.db.Conn(ctx)
+	conn, kind, err := w.session(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	kind, err := outbox.Prepare(ctx, conn)
-	if err != nil {
-		return err
-	}
 	deleter := outbox.Table{}.NewDeleter(conn, kind)
 	for batch := range keys {
 		if _, err := deleter.Delete(ctx, batch); err != nil {

@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/oncepost/oncepost/internal/testdb"
-	"github.com/oncepost/oncepost/outbox"
 )
 
 // mostConnections: the owner's session, the reader's, the deleters', those that load large rows, and one that reads the
@@ -41,10 +39,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		enqueue(t, s, ms...)
 		rec := newRecorder()
 		rec.away = true // read, but not start
-		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
-			sleep(ctx, 50*time.Millisecond)
-			return Outcome{}
-		}
+		rec.answer = answerAfter(50 * time.Millisecond)
 		relay := startRelayAt(t, s, dsn, rec, quick(), nil)
 		testdb.Eventually(t, "the rows are read", func() bool {
 			relay.rows.mu.Lock()
@@ -53,18 +48,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		})
 
 		// While another session has locked the table, every load hangs: so all that begin are there together.
-		conn, err := s.DB.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		exec := func(statement string) {
-			t.Helper()
-			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exec("LOCK TABLES outbox_messages WRITE")
+		lock := testdb.Conn(t, s.DB, "LOCK TABLES outbox_messages WRITE")
 		rec.set(func(r *recorder) { r.away = false })
 		testdb.Eventually(t, "loads that hang", func() bool {
 			return testdb.Value[int](t, s.DB, mine+" AND state LIKE '%metadata lock%' AND info LIKE 'SELECT CAST(payload%'") >= maxLoads
@@ -72,7 +56,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		for range 20 {
 			look()
 		}
-		exec("UNLOCK TABLES")
+		testdb.Exec(t, lock, "UNLOCK TABLES")
 		testdb.Eventually(t, "all starts", func() bool { look(); return rec.total() == 200 })
 		if n := most.Load(); n > mostConnections {
 			t.Errorf("%d connections at once, want at most %d", n, mostConnections)

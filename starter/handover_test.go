@@ -19,15 +19,7 @@ func TestAShardIsHandedOverWithALockedRow(t *testing.T) { // scenarios 13, 37
 		t.Run(name, func(t *testing.T) {
 			eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 				ids := enqueue(t, s, messages("held", 200)...) // some in every shard outside the express lane
-				tx, err := s.DB.BeginTx(t.Context(), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, id := range ids {
-					if _, err := outbox.Enqueue(t.Context(), tx, message(id)); err == nil {
-						t.Fatal("a pending ID was accepted twice")
-					}
-				}
+				tx := hold(t, s, ids...)
 				rec := newRecorder()
 				rec.answer = func(context.Context, *outbox.Row, int) Outcome { return outcome }
 				a := startRelay(t, s, rec, quick())

@@ -74,10 +74,7 @@ func TestOthersHaveAShareBesideExpress(t *testing.T) {
 func TestNaturalKeysDoNotStarve(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
-			sleep(ctx, time.Millisecond)
-			return Outcome{}
-		}
+		rec.answer = answerAfter(time.Millisecond)
 		startRelay(t, s, rec, quick())
 		// UUIDs keep coming, and sort before a natural key.
 		ctx, cancel := context.WithCancel(t.Context())

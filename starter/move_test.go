@@ -64,9 +64,7 @@ func TestAMoveWhoseAnswerWasLostIsReported(t *testing.T) {
 			t.Fatal("reported before anybody knows")
 		}
 		// An operator discards the other one before it could be moved: that is no failed message.
-		if _, err := s.DB.ExecContext(t.Context(), "DELETE FROM outbox_messages WHERE message_id = 'discarded'"); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, s.DB, "DELETE FROM outbox_messages WHERE message_id = 'discarded'")
 		r.finds.fail(discarded)
 		_, again, _ := r.finds.take(outbox.MaxDelete, 0)
 		if len(again) != 2 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/mysqldb"
+	"github.com/oncepost/oncepost/internal/testdb"
 )
 
 func openDSN(t *testing.T, dsn string) *sql.DB {
@@ -13,10 +14,6 @@ func openDSN(t *testing.T, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testdb.CloseAtEnd(t, db)
 	return db
 }

@@ -194,15 +194,9 @@ func startLoad(t *testing.T, db *sql.DB) (stop func() []string) {
 
 func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		release := make(chan struct{})
 		rec := newRecorder()
-		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
-			return Outcome{}
-		}
+		var release func()
+		rec.answer, release = answerHeld(t)
 		relay := startRelay(t, s, rec, quick())
 		ms := messages("m", 50)
 		ms[0].Payload = strings.Repeat("x", 100_000) // a large one is read on a connection of its own, given back
@@ -218,22 +212,14 @@ func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
 		if n := relay.db.Stats().InUse; n > 3+deleters {
 			t.Errorf("%d connections are in use", n)
 		}
-		close(release)
+		release()
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 50 })
 	})
 }
 
 func TestStopDrains(t *testing.T) { // scenario 6
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		release := make(chan struct{})
-		rec := newRecorder()
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			<-release
-			return Outcome{}
-		}
-		relay := startRelay(t, s, rec, quick())
-		enqueue(t, s, messages("m", 40)...)
-		testdb.Eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
+		relay, rec, release := startHeld(t, s, 40)
 		stopped := make(chan error, 1)
 		go func() { stopped <- relay.stop() }()
 		testdb.Eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
@@ -246,7 +232,7 @@ func TestStopDrains(t *testing.T) { // scenario 6
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		close(release)
+		release()
 		if err := <-stopped; err != nil {
 			t.Fatal(err)
 		}
@@ -262,35 +248,16 @@ func TestStopDrains(t *testing.T) { // scenario 6
 // TestStopInTheMiddleOfAReadDrains: the read is cut short, which is no failure of the session.
 func TestStopInTheMiddleOfAReadDrains(t *testing.T) { // scenario 6
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		release := make(chan struct{})
-		rec := newRecorder()
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			<-release
-			return Outcome{}
-		}
-		relay := startRelay(t, s, rec, quick())
-		enqueue(t, s, messages("m", 40)...)
-		testdb.Eventually(t, "40 starts in flight", func() bool { return relay.Stats().InFlight == 40 })
-		conn, err := s.DB.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		exec := func(statement string) {
-			t.Helper()
-			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exec("LOCK TABLES outbox_messages WRITE") // reads hang
+		relay, rec, release := startHeld(t, s, 40)
+		lock := testdb.Conn(t, s.DB, "LOCK TABLES outbox_messages WRITE") // reads hang
 		testdb.Eventually(t, "a read that hangs", func() bool {
 			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'") > 0
 		})
 		stopped := make(chan error, 1)
 		go func() { stopped <- relay.stop() }()
 		testdb.Eventually(t, "the stop has begun", func() bool { return relay.stopping.Load() })
-		close(release)
-		exec("UNLOCK TABLES")
+		release()
+		testdb.Exec(t, lock, "UNLOCK TABLES")
 		if err := <-stopped; err != nil {
 			t.Fatal(err)
 		}
@@ -339,14 +306,7 @@ func TestStopEndsWithinItsGrace(t *testing.T) {
 
 func TestLockedRowsAreSkipped(t *testing.T) { // scenario 37
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		enqueue(t, s, message("held"))
-		tx, err := s.DB.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := outbox.Enqueue(t.Context(), tx, message("held")); err == nil {
-			t.Fatal("a pending ID was accepted twice")
-		}
+		tx := hold(t, s, enqueue(t, s, message("held"))...)
 		rec := newRecorder()
 		startRelay(t, s, rec, quick())
 		enqueue(t, s, messages("m", 500)...)

@@ -17,12 +17,7 @@ func never(reason string) Outcome { return Outcome{Class: Never, Reason: reason}
 func TestPoisonFirstDoesNotHoldUpTheRest(t *testing.T) { // scenario 3
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if row.MessageID == "!poison" {
-				return never("the workflow ID is not to Temporal's taste")
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("!poison", never("the workflow ID is not to Temporal's taste"))
 		enqueue(t, s, message("!poison")) // sorts before all others in its shard
 		enqueue(t, s, messages("good", 999)...)
 		relay := startRelay(t, s, rec, quick())
@@ -45,12 +40,7 @@ func TestPoisonFirstDoesNotHoldUpTheRest(t *testing.T) { // scenario 3
 func TestPoisonAloneWaitsForProof(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if row.MessageID == "alone" {
-				return never("no")
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("alone", never("no"))
 		enqueue(t, s, message("alone"))
 		relay := startRelay(t, s, rec, quick())
 		relay.conds.await(t, CondMisconfigured, true)
@@ -89,12 +79,7 @@ func TestReasonsThatDifferAreTheConfigurationToo(t *testing.T) {
 func TestManyBadRowsDoNotStopTheRest(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if strings.HasPrefix(row.MessageID, "bad") {
-				return Outcome{Class: Away, Reason: "internal error"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("bad", Outcome{Class: Away, Reason: "internal error"})
 		enqueue(t, s, messages("bad", 300)...)
 		enqueue(t, s, messages("good", 1000)...)
 		cfg := quick()
@@ -107,16 +92,9 @@ func TestManyBadRowsDoNotStopTheRest(t *testing.T) {
 // TestAMessageThatCannotBeMovedHoldsNobodyUp: outbox_failed cannot be written to.
 func TestAMessageThatCannotBeMovedHoldsNobodyUp(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		if _, err := s.DB.ExecContext(t.Context(), "RENAME TABLE outbox_failed TO elsewhere"); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, s.DB, "RENAME TABLE outbox_failed TO elsewhere")
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if row.MessageID == "reused" {
-				return Outcome{Class: Reused, Reason: "started for something else"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("reused", Outcome{Class: Reused, Reason: "started for something else"})
 		enqueue(t, s, message("reused"))
 		enqueue(t, s, messages("good", 500)...)
 		relay := startRelay(t, s, rec, quick())
@@ -132,14 +110,7 @@ func TestAMessageThatCannotBeMovedHoldsNobodyUp(t *testing.T) {
 // TestAReusedIDThatIsHeldIsNotTriedOverAndOver: a producer's transaction keeps the row from being moved.
 func TestAReusedIDThatIsHeldIsNotTriedOverAndOver(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		enqueue(t, s, message("reused"))
-		tx, err := s.DB.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := outbox.Enqueue(t.Context(), tx, message("reused")); err == nil {
-			t.Fatal("a pending ID was accepted twice")
-		}
+		tx := hold(t, s, enqueue(t, s, message("reused"))...)
 		rec := newRecorder()
 		rec.answer = func(context.Context, *outbox.Row, int) Outcome { return Outcome{Class: Reused, Reason: "used before"} }
 		relay := startRelay(t, s, rec, quick())
@@ -162,12 +133,7 @@ func TestEveryStartRefusedIsTheConfiguration(t *testing.T) { // scenario 41
 		rec := newRecorder()
 		var wrong atomic.Bool
 		wrong.Store(true)
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			if wrong.Load() {
-				return never("something about the namespace that no table of texts knows")
-			}
-			return Outcome{}
-		}
+		rec.answer = answerWhile(&wrong, never("something about the namespace that no table of texts knows"))
 		enqueue(t, s, messages("m", 300)...)
 		relay := startRelay(t, s, rec, quick())
 		cond := relay.conds.await(t, CondMisconfigured, true)
@@ -199,12 +165,7 @@ func TestMisconfiguredStopsAtOnce(t *testing.T) {
 		rec := newRecorder()
 		var wrong atomic.Bool
 		wrong.Store(true)
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			if wrong.Load() {
-				return Outcome{Class: Misconfigured, Reason: "permission denied"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerWhile(&wrong, Outcome{Class: Misconfigured, Reason: "permission denied"})
 		relay := startRelay(t, s, rec, quick())
 		enqueue(t, s, message("a"))
 		relay.conds.await(t, CondMisconfigured, true)
@@ -221,12 +182,7 @@ func TestTemporalAwayFailsNothing(t *testing.T) { // scenario 4
 		rec := newRecorder()
 		var away atomic.Bool
 		away.Store(true)
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			if away.Load() {
-				return Outcome{Class: Away, Reason: "connection refused"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerWhile(&away, Outcome{Class: Away, Reason: "connection refused"})
 		enqueue(t, s, messages("m", 1000)...)
 		relay := startRelay(t, s, rec, quick())
 		relay.conds.await(t, CondTemporal, true)
@@ -248,15 +204,10 @@ func TestTemporalAwayFailsNothing(t *testing.T) { // scenario 4
 func TestErrorsOfSomeRowsBackOffThoseOnly(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if strings.HasPrefix(row.MessageID, "bad") {
-				return Outcome{Class: Away, Reason: "internal error"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("bad", Outcome{Class: Away, Reason: "internal error"})
 		enqueue(t, s, messages("bad", 3)...)
 		enqueue(t, s, messages("good", 1000)...)
-		relay := startRelay(t, s, rec, quick())
+		startRelay(t, s, rec, quick())
 		rec.await(t, "the good ones", func(r *recorder) bool { return len(r.starts) == 1000 })
 		testdb.Eventually(t, "only the bad ones left", func() bool { return pending(t, s) == 3 })
 		if len(failedRows(t, s)) != 0 {
@@ -264,19 +215,13 @@ func TestErrorsOfSomeRowsBackOffThoseOnly(t *testing.T) {
 		}
 		rec.set(func(r *recorder) { r.answer = nil })
 		rec.await(t, "the bad ones as well", func(r *recorder) bool { return len(r.starts) == 1003 })
-		_ = relay
 	})
 }
 
 func TestReusedIDIsNeverDropped(t *testing.T) { // scenario 34
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(_ context.Context, row *outbox.Row, _ int) Outcome {
-			if row.MessageID == "reused" {
-				return Outcome{Class: Reused, Reason: "started for something else"}
-			}
-			return Outcome{}
-		}
+		rec.answer = answerTo("reused", Outcome{Class: Reused, Reason: "started for something else"})
 		relay := startRelay(t, s, rec, quick())
 		enqueue(t, s, message("reused"), message("fine"))
 		cond := relay.conds.await(t, CondIDReused, true)
@@ -289,11 +234,7 @@ func TestReusedIDIsNeverDropped(t *testing.T) { // scenario 34
 		// The same ID may fail again.
 		enqueue(t, s, message("reused"))
 		testdb.Eventually(t, "a second record", func() bool {
-			var n int
-			if err := s.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox_failed").Scan(&n); err != nil {
-				t.Fatal(err)
-			}
-			return n == 2
+			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_failed") == 2
 		})
 	})
 }

@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -36,14 +35,9 @@ func awaitShared(t *testing.T, relays ...*running) {
 }
 
 // holder returns the connection that holds a relay's membership slot, or 0.
-func holder(t *testing.T, s *testdb.Schema, slot int) (id int64) {
+func holder(t *testing.T, s *testdb.Schema, slot int) int64 {
 	t.Helper()
-	err := s.DB.QueryRowContext(t.Context(), "SELECT COALESCE(IS_USED_LOCK(?), 0)",
-		locks.Name(s.Name, fmt.Sprintf("relay %02d", slot))).Scan(&id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return testdb.Value[int64](t, s.DB, "SELECT COALESCE(IS_USED_LOCK(?), 0)", locks.Name(s.Name, fmt.Sprintf("relay %02d", slot)))
 }
 
 func TestTwoRelaysShareTheShards(t *testing.T) { // scenario 13
@@ -70,10 +64,7 @@ func TestTwoRelaysShareTheShards(t *testing.T) { // scenario 13
 func TestKilledSessionLosesNothing(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
-			sleep(ctx, time.Millisecond)
-			return Outcome{}
-		}
+		rec.answer = answerAfter(time.Millisecond)
 		a, b := startRelay(t, s, rec, quick()), startRelay(t, s, rec, quick())
 		awaitShared(t, a, b)
 		for i := range 5 {
@@ -95,8 +86,7 @@ func TestHungReaderLosesItsShards(t *testing.T) { // scenario 39
 		rec := newRecorder()
 		var hang atomic.Bool
 		resume := make(chan struct{})
-		var once sync.Once
-		free := func() { once.Do(func() { close(resume) }) }
+		free := sync.OnceFunc(func() { close(resume) })
 		cfg := quick()
 		cfg.sessionTimeout = time.Second
 		a := startRelayAt(t, s, s.DSN, rec, cfg, func(r *Relay) {
@@ -121,16 +111,7 @@ func TestHungReaderLosesItsShards(t *testing.T) { // scenario 39
 
 func TestShardIsDrainedBeforeItIsHandedOver(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		release := make(chan struct{})
-		rec := newRecorder()
-		rec.answer = func(context.Context, *outbox.Row, int) Outcome {
-			<-release
-			return Outcome{}
-		}
-		a := startRelay(t, s, rec, quick())
-		awaitShared(t, a)
-		enqueue(t, s, messages("m", 60)...) // fewer than the first limit on starts: all hang
-		testdb.Eventually(t, "60 starts in flight", func() bool { return a.Stats().InFlight == 60 })
+		a, rec, release := startHeld(t, s, 60)
 		b := startRelay(t, s, rec, quick())
 		testdb.Eventually(t, "a gives up shards", func() bool { return a.Stats().Shards < outbox.Shards })
 		reads := b.Stats().Polls
@@ -142,7 +123,7 @@ func TestShardIsDrainedBeforeItIsHandedOver(t *testing.T) {
 				}
 			}
 		})
-		close(release)
+		release()
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 60 })
 		awaitShared(t, a, b)
 	})
@@ -167,9 +148,7 @@ func TestSeventeenthRelayStandsBy(t *testing.T) {
 		enqueue(t, s, messages("m", 100)...)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 100 })
 		id := holder(t, s, 7)
-		if _, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, s.DB, fmt.Sprintf("KILL %d", id))
 		testdb.Eventually(t, "somebody has taken the slot", func() bool { now := holder(t, s, 7); return now != 0 && now != id })
 	})
 }
@@ -191,9 +170,7 @@ func TestTwoSchemasDoNotShareLocks(t *testing.T) { // scenario 38
 
 func TestSentinelsComeBack(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		if _, err := s.DB.ExecContext(t.Context(), "TRUNCATE TABLE outbox_messages"); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, s.DB, "TRUNCATE TABLE outbox_messages")
 		startRelay(t, s, newRecorder(), quick())
 		testdb.Eventually(t, "32 sentinels", func() bool {
 			return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM outbox_messages WHERE message_id >= '~'") == outbox.Shards

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +24,54 @@ type recorder struct {
 	order     []string
 	delays    map[string]time.Duration
 	payloads  map[string]string
-	answer    func(ctx context.Context, row *outbox.Row, attempt int) Outcome // nil: Started
+	answer    answer // nil: Started
 	namespace string
 	away      bool // Namespace fails
 	attempts  map[string]int
 	changed   chan struct{}
+}
+
+// answer is what a start comes to.
+type answer func(ctx context.Context, row *outbox.Row, attempt int) Outcome
+
+// answerTo gives o to messages whose ID begins with prefix, and starts the others.
+func answerTo(prefix string, o Outcome) answer {
+	return func(_ context.Context, row *outbox.Row, _ int) Outcome {
+		if strings.HasPrefix(row.MessageID, prefix) {
+			return o
+		}
+		return Outcome{}
+	}
+}
+
+// answerWhile gives o while on is set, and starts all when it is not.
+func answerWhile(on *atomic.Bool, o Outcome) answer {
+	return func(context.Context, *outbox.Row, int) Outcome {
+		if on.Load() {
+			return o
+		}
+		return Outcome{}
+	}
+}
+
+// answerAfter starts all, which takes d.
+func answerAfter(d time.Duration) answer {
+	return func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
+		sleep(ctx, d)
+		return Outcome{}
+	}
+}
+
+// answerHeld starts nothing before release is called or the test ends, whatever becomes of the start's own context.
+func answerHeld(t *testing.T) (held answer, release func()) {
+	released := make(chan struct{})
+	return func(context.Context, *outbox.Row, int) Outcome {
+		select {
+		case <-released:
+		case <-t.Context().Done():
+		}
+		return Outcome{}
+	}, func() { close(released) }
 }
 
 func newRecorder() *recorder {
@@ -209,6 +253,18 @@ func startRelayOn(t *testing.T, db *sql.DB, starter Starter, cfg Config, prepare
 	return &running{Relay: r, conds: conds, stop: stop}
 }
 
+// startHeld starts a relay with n starts in flight, which end when release is called. They must be fewer than its first limit.
+func startHeld(t *testing.T, s *testdb.Schema, n int) (relay *running, rec *recorder, release func()) {
+	t.Helper()
+	rec = newRecorder()
+	rec.answer, release = answerHeld(t)
+	relay = startRelay(t, s, rec, quick())
+	awaitShared(t, relay)
+	enqueue(t, s, messages("m", n)...)
+	testdb.Eventually(t, fmt.Sprintf("%d starts in flight", n), func() bool { return relay.Stats().InFlight == int64(n) })
+	return relay, rec, release
+}
+
 // eachMigrated runs test on both servers with oncepost's tables in a fresh database.
 func eachMigrated(t *testing.T, test func(t *testing.T, s *testdb.Schema)) {
 	t.Helper()
@@ -237,6 +293,21 @@ func enqueue(t *testing.T, s *testdb.Schema, ms ...outbox.Message) []string {
 		all, ms = append(all, ids...), ms[n:]
 	}
 	return all
+}
+
+// hold is a producer's open transaction that has enqueued pending IDs again: it has their rows locked.
+func hold(t *testing.T, s *testdb.Schema, ids ...string) *sql.Tx {
+	t.Helper()
+	tx, err := s.DB.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if _, err := outbox.Enqueue(t.Context(), tx, message(id)); err == nil {
+			t.Fatal("a pending ID was accepted twice")
+		}
+	}
+	return tx
 }
 
 func message(id string) outbox.Message {

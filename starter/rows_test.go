@@ -43,10 +43,7 @@ func TestLateCommitStarts(t *testing.T) { // scenario 1
 func TestLateCommitStartsUnderABacklog(t *testing.T) { // scenario 1
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
-			sleep(ctx, 20*time.Millisecond)
-			return Outcome{}
-		}
+		rec.answer = answerAfter(20 * time.Millisecond)
 		tx, err := s.DB.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

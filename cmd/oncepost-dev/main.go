@@ -5,14 +5,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/oncepost/oncepost/internal/config"
 )
 
 type cli struct {
@@ -35,35 +34,15 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oncepost-dev: "+err.Error())
-		os.Exit(exitCode(err))
+		os.Exit(config.ExitCode(err))
 	}
-}
-
-// usageError is an error in how the program was called.
-type usageError struct{ error }
-
-func exitCode(err error) int {
-	var usage usageError
-	if errors.As(err, &usage) {
-		return 2
-	}
-	return 1
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c cli
-	exited := false
-	parser, err := kong.New(&c, kong.Name("oncepost-dev"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { exited = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
-	if err != nil {
+	kctx, err := config.Parse(&c, "oncepost-dev", description, args, stdout, stderr)
+	if err != nil || kctx == nil {
 		return err
-	}
-	kctx, err := parser.Parse(args)
-	if exited { // --help has printed its text
-		return nil
-	}
-	if err != nil {
-		return usageError{err}
 	}
 	return kctx.Run(&app{ctx: ctx, stdout: stdout, stderr: stderr})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/devstack"
 	"github.com/oncepost/oncepost/internal/mysqlserver"
 )
@@ -21,7 +22,7 @@ type stackFlags struct {
 // with starts the stack, runs f on it, and stops it. ctx ending is the normal end and no error; a part that dies is one.
 func (f stackFlags) with(a *app, use func(ctx context.Context, s *devstack.Stack) error) (err error) {
 	if f.DSN != "" && f.Database != "" { // kong's xor takes an enum's empty default for a choice
-		return usageError{errors.New("--mysql-dsn and --database cannot be used together: one is your own database, the other a private one")}
+		return config.UsageError{Err: errors.New("--mysql-dsn and --database cannot be used together: one is your own database, the other a private one")}
 	}
 	logger, logFile, err := openLog(f.Dir, a.stderr)
 	if err != nil {

@@ -27,21 +27,18 @@ type enqueueCmd struct {
 	Priority  int               `name:"priority" env:"ONCEPOST_ENQUEUE_PRIORITY" default:"3" help:"1 (first) to 5."`
 }
 
-func (c *enqueueCmd) Run(a *app) (err error) {
+func (c *enqueueCmd) Run(a *app) error {
 	if c.Delay < 0 {
-		return usageError{errors.New("--delay must not be negative")}
+		return config.UsageError{Err: errors.New("--delay must not be negative")}
 	}
 	payload, err := c.read(a.stdin)
 	if err != nil {
 		return err
 	}
-	db, err := c.Open(a.logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, cancel := withTimeout(a, callTimeout)
-	defer cancel()
+	return a.with(c.MySQL, callTimeout, func(ctx context.Context, db *sql.DB) error { return c.write(ctx, a, db, payload) })
+}
+
+func (c *enqueueCmd) write(ctx context.Context, a *app, db *sql.DB, payload []byte) (err error) {
 	m := outbox.Message{
 		ID: c.ID, EventType: c.EventType, Payload: payload, Headers: c.Headers, DeliverAt: c.DeliverAt, Priority: c.Priority,
 	}

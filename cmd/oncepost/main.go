@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/alecthomas/kong"
+	"time"
 
 	"github.com/oncepost/oncepost/internal/config"
 )
@@ -36,6 +36,18 @@ type app struct {
 	stdout, stderr io.Writer
 }
 
+// with opens the database for work, which may take so long.
+func (a *app) with(m config.MySQL, timeout time.Duration, work func(ctx context.Context, db *sql.DB) error) (err error) {
+	db, err := m.Open(a.logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ctx, cancel := withTimeout(a, timeout)
+	defer cancel()
+	return work(ctx, db)
+}
+
 const description = `oncepost turns each committed row of the MySQL table outbox_messages into exactly one Temporal workflow, which sends a mail through AWS SES.
 
 Temporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_* or a profile (TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE) say; AWS as AWS_REGION, AWS_PROFILE and its other variables say.`
@@ -46,35 +58,15 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oncepost: "+err.Error())
-		os.Exit(exitCode(err))
+		os.Exit(config.ExitCode(err))
 	}
-}
-
-// usageError is an error in how the program was called.
-type usageError struct{ error }
-
-func exitCode(err error) int {
-	var usage usageError
-	if errors.As(err, &usage) {
-		return 2
-	}
-	return 1
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var c cli
-	exited := false
-	parser, err := kong.New(&c, kong.Name("oncepost"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { exited = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
-	if err != nil {
+	kctx, err := config.Parse(&c, "oncepost", description, args, stdout, stderr)
+	if err != nil || kctx == nil {
 		return err
-	}
-	kctx, err := parser.Parse(args)
-	if exited { // --help has printed its text
-		return nil
-	}
-	if err != nil {
-		return usageError{fmt.Errorf("%w (see `oncepost --help`, or `--help` after a command)", err)}
 	}
 	return kctx.Run(&app{ctx: ctx, logger: c.New(stderr), stdin: stdin, stdout: stdout, stderr: stderr})
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -21,20 +23,17 @@ type migrateUpCmd struct {
 	Wait  time.Duration `name:"wait" env:"ONCEPOST_MIGRATE_WAIT" default:"5m" help:"How long all of it may take, waiting for another process's migration included."`
 }
 
-func (c *migrateUpCmd) Run(a *app) (err error) {
+func (c *migrateUpCmd) Run(a *app) error {
 	if c.Print {
 		return migrate.Print(a.stdout)
 	}
 	if c.Wait <= 0 {
-		return usageError{errors.New("--wait must be positive: nothing can be done in no time")}
+		return config.UsageError{Err: errors.New("--wait must be positive: nothing can be done in no time")}
 	}
-	db, err := c.Open(a.logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, cancel := withTimeout(a, c.Wait)
-	defer cancel()
+	return a.with(c.MySQL, c.Wait, func(ctx context.Context, db *sql.DB) error { return c.up(ctx, a, db) })
+}
+
+func (c *migrateUpCmd) up(ctx context.Context, a *app, db *sql.DB) error {
 	applied, err := migrate.Up(ctx, db)
 	for _, m := range applied {
 		fmt.Fprintf(a.stdout, "applied %s (%s)\n", m.File, m.Took.Round(time.Millisecond))
@@ -49,14 +48,11 @@ type migrateStatusCmd struct {
 	config.MySQL `embed:""`
 }
 
-func (c *migrateStatusCmd) Run(a *app) (err error) {
-	db, err := c.Open(a.logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, cancel := withTimeout(a, callTimeout)
-	defer cancel()
+func (c *migrateStatusCmd) Run(a *app) error {
+	return a.with(c.MySQL, callTimeout, func(ctx context.Context, db *sql.DB) error { return c.list(ctx, a, db) })
+}
+
+func (c *migrateStatusCmd) list(ctx context.Context, a *app, db *sql.DB) error {
 	list, err := migrate.List(ctx, db)
 	if err != nil {
 		return err

@@ -35,10 +35,10 @@ type relayCmd struct {
 
 func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
-		return usageError{errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
+		return config.UsageError{Err: errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
 	if c.MaxSends <= 0 {
-		return usageError{errMaxSends}
+		return config.UsageError{Err: errMaxSends}
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {

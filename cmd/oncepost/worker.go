@@ -18,7 +18,7 @@ var errMaxSends = errors.New("--max-sends must be positive")
 
 func (c *workerCmd) Run(a *app) (err error) {
 	if c.MaxSends <= 0 {
-		return usageError{errMaxSends}
+		return config.UsageError{Err: errMaxSends}
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {

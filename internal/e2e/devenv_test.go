@@ -103,7 +103,7 @@ func addFault(t *testing.T, ses, fault string) {
 // written down: what is killed then is no attempt in the middle of it.
 func awaitRefusal(t *testing.T, address, id string) {
 	t.Helper()
-	c, err := client.Dial(client.Options{HostPort: address, Logger: silent{}})
+	c, err := client.Dial(client.Options{HostPort: address, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/oncepost/oncepost/internal/mysqlserver"
 	"github.com/oncepost/oncepost/internal/sesstandin"
@@ -39,7 +41,7 @@ func newWorld(t *testing.T, schema *testdb.Schema) *world {
 	if err := server.CreateNamespace(t.Context(), schema.Name, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(client.Options{HostPort: server.FrontendAddr(), Namespace: schema.Name, Logger: silent{}})
+	c, err := client.Dial(client.Options{HostPort: server.FrontendAddr(), Namespace: schema.Name, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +193,4 @@ func mailsAt(t *testing.T, ses string, n int) (mails []sesstandin.Mail) {
 }
 
 // silent drops what Temporal's client logs.
-type silent struct{}
-
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}
+func silent() log.Logger { return log.NewStructuredLogger(slog.New(slog.DiscardHandler)) }

@@ -32,11 +32,7 @@ func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))
 func TestThePayloadReachesTheActivityByteForByte(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "bytes-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "bytes", 24*time.Hour)
 		w := worker.New(c, schemas.WorkflowTaskQueue, worker.Options{})
 		w.RegisterWorkflowWithOptions(echo, workflow.RegisterOptions{Name: "echo"})
 		w.RegisterActivityWithOptions(func(_ context.Context, p converter.RawValue) (string, error) {

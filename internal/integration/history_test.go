@@ -27,11 +27,7 @@ const historiesEnv = "ONCEPOST_WRITE_HISTORIES"
 func TestHistoriesReplay(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "history-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "history", 24*time.Hour)
 		runWorker(t, s.DSN, c, &mailbox{})
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		delayed := welcome("welcome_delayed")

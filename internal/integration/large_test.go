@@ -17,11 +17,7 @@ func TestLargePayloadToFiftyAdmins(t *testing.T) {
 	const recipients = 50
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "large-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "large", 24*time.Hour)
 		box := &mailbox{}
 		runWorker(t, s.DSN, c, box)
 		runRelay(t, s.DSN, c, ns, starter.Config{})

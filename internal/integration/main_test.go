@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
@@ -54,9 +57,16 @@ func newTemporal(t *testing.T, attrs map[string]enumspb.IndexedValueType) *devte
 	return server
 }
 
-func dial(t *testing.T, addr, namespace string) client.Client {
+// silent drops the SDK's logs; what matters is asserted.
+func silent() log.Logger { return log.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
+
+// dial makes a client whose calls pass through the interceptors.
+func dial(t *testing.T, addr, namespace string, through ...grpc.UnaryClientInterceptor) client.Client {
 	t.Helper()
-	c, err := client.NewLazyClient(client.Options{HostPort: addr, Namespace: namespace, Logger: quiet{}})
+	c, err := client.NewLazyClient(client.Options{
+		HostPort: addr, Namespace: namespace, Logger: silent(),
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(through...)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +74,15 @@ func dial(t *testing.T, addr, namespace string) client.Client {
 	return c
 }
 
-// quiet drops the SDK's logs; what matters is asserted.
-type quiet struct{}
-
-func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
-func (quiet) Error(string, ...any) {}
+// newNamespace makes a namespace for one database's subtest, and a client for it.
+func newNamespace(t *testing.T, temporal *devtemporal.Server, s *testdb.Schema, prefix string, retention time.Duration) (string, client.Client) {
+	t.Helper()
+	name := prefix + "-" + string(s.Flavour)
+	if err := temporal.CreateNamespace(t.Context(), name, retention); err != nil {
+		t.Fatal(err)
+	}
+	return name, dial(t, temporal.FrontendAddr(), name)
+}
 
 // conditions notes what a relay reports.
 type conditions struct {
@@ -151,27 +163,27 @@ func (m *mailbox) count() int {
 	return len(m.mails)
 }
 
-func openLedger(t *testing.T, dsn string) *ledger.Ledger {
-	t.Helper()
-	db, err := mysqldb.Open(mysqldb.Config{DSN: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
-	testdb.CloseAtEnd(t, db)
-	l, err := ledger.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func runWorker(t *testing.T, dsn string, c client.Client, mailer activities.Mailer) {
+// newActivities are a worker's activities, with the ledger of that database.
+func newActivities(t *testing.T, dsn string, mailer activities.Mailer) *activities.Activities {
 	t.Helper()
 	acts, err := config.NewActivities(mailer, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	acts.Ledger = openLedger(t, dsn)
+	db, err := mysqldb.Open(mysqldb.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testdb.CloseAtEnd(t, db)
+	if acts.Ledger, err = ledger.New(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return acts
+}
+
+func runWorker(t *testing.T, dsn string, c client.Client, mailer activities.Mailer) {
+	t.Helper()
+	acts := newActivities(t, dsn, mailer)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	started := make(chan struct{})

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/oncepost/oncepost/activities"
-	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/schemas"
@@ -66,19 +65,14 @@ func TestWorkerWaitsForItsNamespace(t *testing.T) {
 	}
 }
 
-// activitiesOn are a worker's activities, with a ledger on any server.
+// activitiesOn are a worker's activities, on any server.
 func activitiesOn(t *testing.T, box *mailbox) *activities.Activities {
 	t.Helper()
-	acts, err := config.NewActivities(box, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := testdb.NewSchema(t, testdb.Flavours()[0])
 	if _, err := migrate.Up(t.Context(), s.DB); err != nil {
 		t.Fatal(err)
 	}
-	acts.Ledger = openLedger(t, s.DSN)
-	return acts
+	return newActivities(t, s.DSN, box)
 }
 
 // A worker ends in order while it waits for its namespace.

@@ -81,7 +81,7 @@ const envCashier = "ONCEPOST_TEST_CASHIER"
 // runCashier is such a process. It ends by being killed.
 func runCashier(args []string) error {
 	dir, dsn, frontend, namespace := args[0], args[1], args[2], args[3]
-	c, err := client.Dial(client.Options{HostPort: frontend, Namespace: namespace, Logger: quiet{}})
+	c, err := client.Dial(client.Options{HostPort: frontend, Namespace: namespace, Logger: silent()})
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,7 @@ func TestOnceAndSIGKILL(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
 		t.Parallel() // it waits for a claim to end
-		ns := "cashier-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "cashier", 24*time.Hour)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		onceAndSIGKILL(&world{t: t, s: s, c: c, namespace: ns}, temporal.FrontendAddr())
 	})

@@ -25,11 +25,7 @@ import (
 func TestAMessageBecomesOneMail(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "mail-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "mail", 24*time.Hour)
 		box := &mailbox{}
 		runWorker(t, s.DSN, c, box)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
@@ -70,11 +66,7 @@ func TestAMessageBecomesOneMail(t *testing.T) {
 func TestSameIDAgain(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "again-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "again", 24*time.Hour)
 		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
 		box := &mailbox{}
 		again := func(m outbox.Message) {
@@ -130,15 +122,7 @@ func TestAStoreThatFoldsCase(t *testing.T) {
 		}
 		return next(ctx, method, req, reply, cc, opts...)
 	}
-	c, err := client.NewLazyClient(client.Options{
-		HostPort: temporal.FrontendAddr(), Logger: quiet{},
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(fold)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	s := starter.NewTemporal(c, starter.TemporalConfig{})
+	s := starter.NewTemporal(dial(t, temporal.FrontendAddr(), "default", fold), starter.TemporalConfig{})
 	start := func(id string) starter.Outcome {
 		return s.Start(t.Context(), &outbox.Row{Key: outbox.Key{MessageID: id}, EventType: "welcome", Payload: []byte("{}"), Priority: 3}, 0)
 	}
@@ -174,11 +158,7 @@ func TestMissingSearchAttribute(t *testing.T) {
 func TestRemovedSearchAttribute(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "removed-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "removed", 24*time.Hour)
 		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
 		enqueue(t, s, welcome("before:1"), welcome("before:2"))
 		testdb.Eventually(t, "two starts", func() bool { return relay.Stats().Started == 2 && pending(t, s) == 0 })
@@ -245,14 +225,7 @@ func TestEveryStartAnswersInvalidArgument(t *testing.T) {
 		return next(ctx, method, req, reply, cc, opts...)
 	}
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		c, err := client.NewLazyClient(client.Options{
-			HostPort: temporal.FrontendAddr(), Logger: quiet{},
-			ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(refuse)}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
+		c := dial(t, temporal.FrontendAddr(), "default", refuse)
 		_, conds, _ := runRelay(t, s.DSN, c, "default", starter.Config{})
 		var ms []outbox.Message
 		for i := range 100 {
@@ -270,11 +243,7 @@ func TestEveryStartAnswersInvalidArgument(t *testing.T) {
 func TestDeliverAt(t *testing.T) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "deliver-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, 24*time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		c := dial(t, temporal.FrontendAddr(), ns)
+		ns, c := newNamespace(t, temporal, s, "deliver", 24*time.Hour)
 		box := &mailbox{}
 		runWorker(t, s.DSN, c, box)
 		relay, _, _ := runRelay(t, s.DSN, c, ns, starter.Config{})

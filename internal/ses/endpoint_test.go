@@ -1,34 +1,22 @@
 package ses
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/oncepost/oncepost/activities"
-	"github.com/oncepost/oncepost/internal/sesstandin"
 )
 
 // With an Endpoint the mail goes there, whatever AWS's own environment says, and without any of it.
 func TestEndpoint(t *testing.T) {
-	standin, err := sesstandin.New(sesstandin.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := standin.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	server := httptest.NewServer(standin.Handler())
-	t.Cleanup(server.Close)
+	standin, url := standIn(t)
 	for name, value := range map[string]string{
 		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "no-such-profile", "AWS_ENDPOINT_URL_SES": "http://127.0.0.1:1",
 		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": t.TempDir() + "/none",
 	} {
 		t.Setenv(name, value)
 	}
-	m, err := New(t.Context(), Config{From: "Example <mail@example.com>", Endpoint: server.URL})
+	m, err := New(t.Context(), Config{From: "Example <mail@example.com>", Endpoint: url})
 	if err != nil {
 		t.Fatal(err)
 	}

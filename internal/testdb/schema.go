@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,52 +47,37 @@ func NewSchemaOn(t testing.TB, server *mysqlserver.Server) *Schema {
 	t.Helper()
 	name := "t_" + strings.ToLower(rand.Text()[:12])
 	s := &Schema{Flavour: server.Flavour(), Server: server, Name: name, DSN: server.DSN(name), t: t}
-	s.DB = s.open(s.DSN)
-	root := s.open(server.DSN(""))
-	s.exec(t.Context(), root, "CREATE DATABASE "+name)
+	s.DB = Open(t, s.DSN)
+	Exec(t, Open(t, server.DSN("")), "CREATE DATABASE "+name)
 	return s
-}
-
-// open makes a pool that is closed at the end of the test.
-func (s *Schema) open(dsn string) *sql.DB {
-	s.t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	return db
-}
-
-func (s *Schema) exec(ctx context.Context, db *sql.DB, query string) {
-	s.t.Helper()
-	if _, err := db.ExecContext(ctx, query); err != nil {
-		s.t.Errorf("%s: %v", query, err)
-		s.t.FailNow()
-	}
 }
 
 // drop ends the sessions that the test has left in the database, since one with an open transaction would block the
 // drop for ever, and drops it.
 func (s *Schema) drop() {
+	s.cleanUp(func(ctx context.Context, root *sql.DB) error {
+		return errors.Join(killSessions(ctx, root, "db = ?", s.Name), dropped(ctx, root, "DATABASE "+s.Name))
+	})
+}
+
+// cleanUp works on the server as root, when the test's own context is over.
+func (s *Schema) cleanUp(work func(ctx context.Context, root *sql.DB) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropTimeout)
 	defer cancel()
 	root, err := sql.Open("mysql", s.Server.DSN(""))
+	if err == nil {
+		err = errors.Join(work(ctx, root), root.Close())
+	}
 	if err != nil {
 		s.t.Error(err)
-		return
 	}
-	defer root.Close()
-	if err := killSessions(ctx, root, "db = ?", s.Name); err != nil {
-		s.t.Errorf("end the sessions of %s: %v", s.Name, err)
+}
+
+func dropped(ctx context.Context, root *sql.DB, what string) error {
+	if _, err := root.ExecContext(ctx, "DROP "+what); err != nil {
+		return fmt.Errorf("drop %s: %w", what, err)
 	}
-	if _, err := root.ExecContext(ctx, "DROP DATABASE "+s.Name); err != nil {
-		s.t.Errorf("drop %s: %v", s.Name, err)
-	}
+	return nil
 }
 
 // killSessions ends the sessions for which the condition holds.
@@ -103,7 +89,7 @@ func killSessions(ctx context.Context, root *sql.DB, condition string, arg any) 
 	for _, id := range ids {
 		_, err := root.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // MySQL takes no parameter here
 		if err != nil && !isUnknownThread(err) {
-			return err
+			return fmt.Errorf("end session %d: %w", id, err)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func TestUserHasExactlyItsGrants(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		user := s.open(s.User("INSERT (a) ON allowed", "SELECT ON allowed"))
+		user := Open(t, s.User("INSERT (a) ON allowed", "SELECT ON allowed"))
 		for query, allowed := range map[string]bool{
 			"INSERT INTO allowed (a) VALUES (1)":       true,
 			"INSERT INTO allowed (a, b) VALUES (2, 2)": false,
@@ -97,11 +97,11 @@ func TestUserHasExactlyItsGrants(t *testing.T) {
 				t.Errorf("%s: allowed=%v, error %v", query, allowed, err)
 			}
 		}
-		all := s.open(s.User("SELECT, DELETE"))
+		all := Open(t, s.User("SELECT, DELETE"))
 		if _, err := all.Exec("DELETE FROM other"); err != nil {
 			t.Error(err)
 		}
-		if err := s.open(s.User()).Ping(); err != nil {
+		if err := Open(t, s.User()).Ping(); err != nil {
 			t.Errorf("an account without grants cannot log in: %v", err)
 		}
 	})

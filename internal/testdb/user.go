@@ -20,11 +20,11 @@ func (s *Schema) User(grants ...string) string {
 	name := "u_" + strings.ToLower(rand.Text()[:12])
 	password := rand.Text()
 	account := fmt.Sprintf("'%s'@'%%'", name)
-	root := s.open(s.Server.DSN(""))
-	s.exec(s.t.Context(), root, fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", account, password))
+	root := Open(s.t, s.Server.DSN(""))
+	Exec(s.t, root, fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", account, password))
 	s.t.Cleanup(func() { s.dropUser(account) })
 	for _, grant := range grants {
-		s.exec(s.t.Context(), root, grantStatement(grant, s.Name, account))
+		Exec(s.t, root, grantStatement(grant, s.Name, account))
 	}
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = name, password, "tcp", s.Server.Addr()
@@ -49,17 +49,7 @@ func (s *Schema) dropUser(account string) {
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dropTimeout)
-	defer cancel()
-	root, err := sql.Open("mysql", s.Server.DSN(""))
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	defer root.Close()
-	if _, err := root.ExecContext(ctx, "DROP USER "+account); err != nil {
-		s.t.Errorf("drop %s: %v", account, err)
-	}
+	s.cleanUp(func(ctx context.Context, root *sql.DB) error { return dropped(ctx, root, "USER "+account) })
 }
 
 // asMySQL returns the server's own error within err.
