@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Session is one dedicated database session that holds named locks. It is not safe for concurrent use.
+// Session is one dedicated database session that holds named locks. It is not safe for concurrent use, but for Close.
 type Session struct {
 	conn *sql.Conn
 	id   int64
@@ -121,15 +121,9 @@ func (s *Session) each(ctx context.Context, function string, names []string) ([]
 	return yes, nil
 }
 
-// Close ends the server session, so that its locks are free at once. It is idempotent.
-func (s *Session) Close() error {
-	if s.conn == nil {
-		return nil
-	}
-	err := End(s.conn)
-	s.conn = nil
-	return err
-}
+// Close ends the server session, so that its locks are free at once. It is idempotent, and the one method that may be
+// called while another goroutine uses the session: whose calls then fail with [sql.ErrConnDone].
+func (s *Session) Close() error { return End(s.conn) }
 
 // End closes conn's network connection instead of giving it back to the pool: whatever the session held (locks, settings,
 // an open transaction) ends with it.

@@ -2,9 +2,11 @@ package locks
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,11 +23,7 @@ func openSession(t *testing.T, db *sql.DB, idle time.Duration) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testdb.CloseAtEnd(t, s)
 	return s
 }
 
@@ -80,6 +78,35 @@ func TestCloseFreesTheLocks(t *testing.T) {
 			if n := s.DB.Stats().OpenConnections; n != 1 {
 				t.Errorf("%d connections are open, want the other session's", n)
 			}
+		}
+	})
+}
+
+// What uses a session that somebody else has closed gets an error, and neither a crash nor a lock.
+func TestAClosedSessionAnswersWithAnError(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		session := openSession(t, s.DB, 0)
+		used := make(chan error, 1)
+		began := make(chan struct{})
+		go func() {
+			begin := sync.OnceFunc(func() { close(began) })
+			for {
+				_, err := session.TryLock(t.Context(), Name(s.Name, "a"))
+				if begin(); err != nil {
+					used <- err
+					return
+				}
+			}
+		}()
+		<-began
+		if err := session.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-used; !errors.Is(err, sql.ErrConnDone) {
+			t.Errorf("a lock on it: %v, want sql.ErrConnDone", err)
+		}
+		if _, err := session.Holder(t.Context(), Name(s.Name, "a")); !errors.Is(err, sql.ErrConnDone) {
+			t.Errorf("a question to it: %v, want sql.ErrConnDone", err)
 		}
 	})
 }
