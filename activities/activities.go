@@ -7,6 +7,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -18,6 +19,24 @@ import (
 type Address struct {
 	Email string `json:"email"`
 	Name  string `json:"name,omitempty"`
+}
+
+// Canonical is the form that spellings of one mailbox have in common. Domains know no letter case (RFC 4343). Local parts do
+// by RFC 5321, but no mailbox provider tells two apart by it; folding theirs sends one mail where exactness would send two
+// to one person. Only ASCII letters of the local part are folded: SES takes no others there. It is for comparing, not for
+// sending.
+func (a Address) Canonical() string {
+	at := strings.LastIndexByte(a.Email, '@')
+	if at < 0 {
+		return a.Email
+	}
+	local := strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, a.Email[:at])
+	return local + strings.ToLower(a.Email[at:])
 }
 
 // Mail is one rendered mail to one recipient.
@@ -110,7 +129,7 @@ func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.R
 		claim: Claim{
 			Key: in.key(), Generation: in.Generation, For: StartToClose + claimMargin,
 			// Not of the rendered text: a template that is corrected while a mail waits is no other mail.
-			Content: digest([]byte(in.EventType), []byte(in.To.Email), []byte(in.To.Name), raw),
+			Content: digest([]byte(in.EventType), []byte(in.To.Canonical()), []byte(in.To.Name), raw),
 		},
 		try: func(ctx context.Context) Answer { return a.Mailer.Send(ctx, mail) },
 	}
@@ -149,7 +168,7 @@ func (a *Activities) Authorise(ctx context.Context, in SendInput) error {
 }
 
 func (in SendInput) key() Key {
-	return Key{MessageID: in.MessageID, Step: in.Step, Recipient: digest([]byte(in.To.Email))}
+	return Key{MessageID: in.MessageID, Step: in.Step, Recipient: digest([]byte(in.To.Canonical()))}
 }
 
 func never(kind string, err error) error {

@@ -161,14 +161,59 @@ func TestSendOfUnknownTypes(t *testing.T) {
 	checkRefusal(t, err, TypeNotRendered, "no templates for event type no_such_type")
 }
 
+func TestSpellingsOfOneMailbox(t *testing.T) {
+	for _, c := range []struct{ a, b string }{
+		{"kim@example.com", "kim@EXAMPLE.com"},
+		{"kim@example.com", "Kim@example.com"},
+		{"kim@b\u00fccher.example", "KIM@B\u00dcCHER.example"},
+		{`"a@B"@example.com`, `"A@b"@Example.com`},
+	} {
+		if a, b := (Address{Email: c.a}).Canonical(), (Address{Email: c.b, Name: "Kim"}).Canonical(); a != b {
+			t.Errorf("%s and %s are two: %s and %s", c.a, c.b, a, b)
+		}
+	}
+	seen := map[string]string{}
+	for _, email := range []string{
+		"kim@example.com", "k.im@example.com", "kim+1@example.com", "kim@example.org", "\u212aim@example.com", "Kim", "kim", "",
+	} {
+		c := Address{Email: email}.Canonical()
+		if other, ok := seen[c]; ok {
+			t.Errorf("%q and %q are one", email, other)
+		}
+		seen[c] = email
+	}
+}
+
+// The ledger's key and content stay the same when only the spelling changes, so that the second spelling sends nothing.
+func TestAnotherSpellingIsTheSameKey(t *testing.T) {
+	b := &notebook{}
+	a := builtin(t, &outbasket{})
+	a.Ledger = b
+	for _, email := range []string{"first@example.com", "First@Example.COM", "other@example.com"} {
+		in := welcome
+		in.To.Email = email
+		if _, err := send(t, a, in, welcomePayload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range b.claims {
+		b.claims[i].Token = Token{}
+	}
+	if b.claims[0] != b.claims[1] || b.claims[0].Key == b.claims[2].Key {
+		t.Errorf("the claims of one mailbox differ, or those of two do not: %+v", b.claims)
+	}
+}
+
 // order is a user's own type, whose mail shows numbers.
 func order(html string) (mails, schema fstest.MapFS) {
-	return fstest.MapFS{
-			"order/en/subject.txt": {Data: []byte("Order {{.payload.id}}")},
-			"order/en/body.txt":    {Data: []byte("{{.payload.id}} {{.payload.amount}} {{.payload.a}} {{.payload.A}} {{.to.email}}")},
-			"order/en/body.html":   {Data: []byte(html)},
-		}, fstest.MapFS{"order.json": {Data: []byte(
-			`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"amount":{"type":"number"}}}`)}}
+	mails = fstest.MapFS{
+		"order/en/subject.txt": {Data: []byte("Order {{.payload.id}}")},
+		"order/en/body.txt":    {Data: []byte("{{.payload.id}} {{.payload.amount}} {{.payload.a}} {{.payload.A}} {{.to.email}}")},
+		"order/en/body.html":   {Data: []byte(html)},
+	}
+	schema = fstest.MapFS{"order.json": {Data: []byte(
+		`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"amount":{"type":"number"}}}`)}}
+	return mails, schema
 }
 
 // Numbers keep every digit, and names their letter case. (scenarios 15, 16)

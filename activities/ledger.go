@@ -25,7 +25,7 @@ type Ledger interface {
 type Key struct {
 	MessageID string
 	Step      string   // 1 to 64 bytes; one name for each effect of a workflow
-	Recipient [32]byte // a hash; zero where the effect has no recipient
+	Recipient [32]byte // a hash of the canonical address; zero where the effect has no recipient
 }
 
 // Token tells one claim from another.

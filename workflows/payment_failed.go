@@ -16,11 +16,14 @@ const SignalCardRegistered = "card_registered"
 // defaultRemindAfter is when the reminder goes, where the payload does not say.
 const defaultRemindAfter = 72 * time.Hour
 
-// changeReminder marks the runs that know of a reminder.
-const changeReminder = "reminder"
+// Versions of the workflow.
+const (
+	changeReminder = "reminder" // a reminder follows
+	changeFolding  = "folding"  // letter case does not make two recipients; only runs that it concerns are marked
+)
 
 // PaymentFailed mails each of the payload's admins, and again after remind_after, unless the card was registered meanwhile.
-// An address that stands twice gets one mail.
+// An address that stands twice, in whatever letter case, gets one mail.
 func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope) (Result, error) {
 	m, err := newMailing(ctx, payload, msg, Hold)
 	if err != nil {
@@ -41,7 +44,7 @@ func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas
 	if registered() {
 		return Result{Answered: true}, nil
 	}
-	to := distinct(admins)
+	to := recipients(ctx, admins)
 	result, err := m.sendAll(ctx, "mail", to)
 	if workflow.GetVersion(ctx, changeReminder, workflow.DefaultVersion, 1) == workflow.DefaultVersion || remindAfter == 0 {
 		return result, err
@@ -126,12 +129,22 @@ func admins(payload converter.RawValue) ([]activities.Address, error) {
 	return all, nil
 }
 
-func distinct(all []activities.Address) []activities.Address {
+// recipients are the addresses that differ in more than letter case; the first spelling counts.
+func recipients(ctx workflow.Context, all []activities.Address) []activities.Address {
+	exact := distinct(all, func(a activities.Address) string { return a.Email })
+	folded := distinct(all, activities.Address.Canonical)
+	if len(exact) == len(folded) || workflow.GetVersion(ctx, changeFolding, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return exact
+	}
+	return folded
+}
+
+// distinct drops the addresses by a key that stood before.
+func distinct(all []activities.Address, key func(activities.Address) string) (out []activities.Address) {
 	seen := map[string]bool{}
-	var out []activities.Address
 	for _, a := range all {
-		if !seen[a.Email] {
-			seen[a.Email] = true
+		if k := key(a); !seen[k] {
+			seen[k] = true
 			out = append(out, a)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/schemas"
@@ -188,6 +189,30 @@ func TestPaymentFailedMailsEachAdminOnce(t *testing.T) {
 		if in.To.Email == "b@example.com" && in.To.Name != "B" {
 			t.Errorf("b's name is %q", in.To.Name)
 		}
+	}
+}
+
+// Nor does another letter case make another recipient; the first spelling is the one that is sent to.
+func TestLetterCaseMakesNoSecondRecipient(t *testing.T) {
+	s := &sends{}
+	_, err := run(t, s, PaymentFailed, `{"remind_after":"0s","admins":[{"email":"Kim@Example.com","name":"Kim"},{"email":"Kim@example.COM","name":"K"},
+{"email":"kim@example.com","name":"kim"},{"email":"lee@example.com","name":"Lee"}]}`, envelope("payment_failed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.emails(), []string{"Kim@Example.com", "lee@example.com"}; !slices.Equal(got, want) {
+		t.Errorf("sent to %v, want %v", got, want)
+	}
+}
+
+// A run from before that goes on as it began.
+func TestARunFromBeforeFoldsNoLetterCase(t *testing.T) {
+	s := &sends{}
+	_, err := failedRun(t, s, `{"remind_after":"0s","admins":[{"email":"Kim@example.com"},{"email":"kim@example.com"}]}`, func(env *testsuite.TestWorkflowEnvironment) {
+		env.OnGetVersion(changeFolding, workflow.DefaultVersion, 1).Return(workflow.DefaultVersion)
+	})
+	if err != nil || len(s.inputs) != 2 {
+		t.Errorf("%d sends, %v; want both spellings", len(s.inputs), err)
 	}
 }
 

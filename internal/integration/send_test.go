@@ -40,10 +40,7 @@ func eachRetaining(t *testing.T, retention time.Duration, test func(w *world)) {
 	t.Helper()
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		ns := "sends-" + string(s.Flavour)
-		if err := temporal.CreateNamespace(t.Context(), ns, retention); err != nil {
-			t.Fatal(err)
-		}
+		ns, c := newNamespace(t, temporal, s, "sends", retention)
 		standin, err := sesstandin.New(sesstandin.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +52,6 @@ func eachRetaining(t *testing.T, retention time.Duration, test func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := dial(t, temporal.FrontendAddr(), ns)
 		runWorker(t, s.DSN, c, mailer)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		test(&world{t, s, ns, c, standin})
@@ -221,15 +217,27 @@ func TestOneDecisionIsOneMail(t *testing.T) {
 // TestTheLedgerOutlivesTemporal: scenario 14. Retention has deleted the run, and the same message comes again.
 func TestTheLedgerOutlivesTemporal(t *testing.T) {
 	eachRetaining(t, 2*time.Second, func(w *world) {
+		gone := func() {
+			testdb.Eventually(w.t, "the run is gone", func() bool {
+				_, err := w.c.DescribeWorkflowExecution(w.t.Context(), "twice", "")
+				return err != nil
+			})
+		}
 		enqueue(w.t, w.s, paymentFailed("twice"))
 		first := w.result("twice")
-		testdb.Eventually(w.t, "the run is gone", func() bool {
-			_, err := w.c.DescribeWorkflowExecution(w.t.Context(), "twice", "")
-			return err != nil
-		})
+		gone()
 		enqueue(w.t, w.s, paymentFailed("twice"))
 		if again := w.result("twice"); again.Sends[0].SESMessageID != first.Sends[0].SESMessageID || w.mails() != 1 {
 			w.t.Errorf("%+v, then %+v; %d mails", first, again, w.mails())
+		}
+		gone()
+		respelled := paymentFailed("twice") // another payload for the same mailbox: refused where it can be seen, and not sent
+		respelled.Payload.(map[string]any)["admins"] = []map[string]string{{"email": "A@Example.COM", "name": "A"}}
+		enqueue(w.t, w.s, respelled)
+		w.awaitStarted("twice")
+		err := w.c.GetWorkflow(w.t.Context(), "twice", "").Get(w.t.Context(), nil)
+		if err == nil || !strings.Contains(err.Error(), "the ledger holds this message ID") || w.mails() != 1 {
+			w.t.Errorf("another spelling: %v; %d mails", err, w.mails())
 		}
 	})
 }
