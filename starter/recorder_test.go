@@ -227,7 +227,7 @@ func startRelayOn(t *testing.T, db *sql.DB, starter Starter, cfg Config, prepare
 	t.Helper()
 	conds := &conditions{}
 	cfg.Report = conds.report
-	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	r, err := New(db, starter, cfg)
 	if err != nil {
 		t.Fatal(err)

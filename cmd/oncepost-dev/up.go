@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -49,22 +50,41 @@ func table(at devstack.Addresses, dir string) string {
 	return b.String()
 }
 
-// usage shows how to send a mail.
+// usage shows how to send a mail. Each block can be copied as it is.
 func usage(at devstack.Addresses) string {
 	return fmt.Sprintf(`
-Send a mail from plain SQL, in any transaction:
+Send a mail:
 
-  %s <<'SQL'
+  %[1]s
+  %[2]s enqueue welcome --payload '%[3]s'
+
+or the same from plain SQL, in any transaction:
+
+  %[4]s <<'SQL'
   INSERT INTO outbox_messages (event_type, payload) VALUES
-    ('welcome', '{"company_id": "c_42", "company_name": "Example Ltd", "email": "first.user@example.com"}');
+    ('welcome', '%[3]s');
   SQL
 
-For other processes on this stack, such as `+"`oncepost enqueue`"+` or a worker of your own:
+A relay or a worker of your own on this stack needs, beside ONCEPOST_MYSQL_DSN:
 
-  %s
-  export TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=%s
-  export AWS_ENDPOINT_URL_SES=%s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
-`, client(at), exportDSN(at), at.Temporal, at.Namespace, at.SES)
+  export TEMPORAL_ADDRESS=%[5]s TEMPORAL_NAMESPACE=%[6]s
+  export AWS_ENDPOINT_URL_SES=%[7]s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+`, exportDSN(at), oncepost(os.Args[0]), welcome, client(at), at.Temporal, at.Namespace, at.SES)
+}
+
+const welcome = `{"company_id": "c_42", "company_name": "Example Ltd", "email": "first.user@example.com"}`
+
+// oncepost is how to call the production binary: it is built beside this one, which was called as self.
+func oncepost(self string) string {
+	const name = "oncepost"
+	dir := filepath.Dir(self)
+	if dir == "." && !strings.HasPrefix(self, ".") { // found on PATH
+		return name
+	}
+	if _, err := os.Stat(filepath.Join(dir, name)); err != nil { // built alone, by `go run`
+		return name
+	}
+	return dir + string(filepath.Separator) + name
 }
 
 // exportDSN is the line that names the database, or says how to write it: a password is not shown.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oncepost/oncepost/internal/config"
+	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/outbox"
 	"github.com/oncepost/oncepost/schemas"
 )
@@ -49,7 +50,7 @@ func (c *enqueueCmd) write(ctx context.Context, a *app, db *sql.DB, payload []by
 	}
 	id, err := outbox.Enqueue(ctx, db, m)
 	if err != nil {
-		return err
+		return migrate.Explain(ctx, db, err)
 	}
 	fmt.Fprintln(a.stdout, id)
 	return nil

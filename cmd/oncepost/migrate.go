@@ -16,6 +16,12 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"List the migrations, and whether each has been applied. Exits 1 where one has not."`
 }
 
+// Help is what kong prints below the summary: it lists no flags of a default command.
+func (migrateCmd) Help() string {
+	return "To apply the SQL with a migration tool of your own, `oncepost migrate --print` prints it and touches no database. " +
+		"`oncepost migrate up --help` lists all flags."
+}
+
 type migrateUpCmd struct {
 	config.MySQL `embed:""`
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ import (
 type logger struct {
 	to    *slog.Logger
 	quiet *atomic.Bool // set while the server stops, when it complains that its own parts are going away
+	ready *atomic.Bool // set once Start has seen it work
 }
 
 // fatal is what the server wanted to end the process with. Start turns it into an error.
@@ -23,14 +25,23 @@ type fatal struct{ text string }
 func (f fatal) Error() string { return f.text }
 
 func newLogger(to *slog.Logger) *logger {
-	return &logger{to: to.With("component", "temporal"), quiet: new(atomic.Bool)}
+	return &logger{to: to.With("component", "temporal"), quiet: new(atomic.Bool), ready: new(atomic.Bool)}
 }
 
-// expected begins what the server warns of at each start, because of settings that are meant.
-const expected = "HTTP API port has not been set"
+const (
+	// expected begins what the server warns of at each start, because of settings that are meant.
+	expected = "HTTP API port has not been set"
+	// early is the error of a call, ours or of the server's own parts, that came before its frontend was ready. Start waits
+	// for that; of a server that has been ready it would be news.
+	early = "Frontend is not healthy yet"
+)
 
 func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
-	if !l.quiet.Load() && !strings.HasPrefix(msg, expected) {
+	tooEarly := func(t tag.Tag) bool { return t.Key() == "error" && fmt.Sprint(t.Value()) == early }
+	switch {
+	case l.quiet.Load(), strings.HasPrefix(msg, expected):
+	case !l.ready.Load() && slices.ContainsFunc(tags, tooEarly):
+	default:
 		l.to.LogAttrs(context.Background(), level, msg, attrs(tags)...)
 	}
 }
@@ -55,7 +66,7 @@ func (l *logger) With(tags ...tag.Tag) log.Logger {
 	for i, a := range attrs(tags) {
 		args[i] = a
 	}
-	return &logger{to: l.to.With(args...), quiet: l.quiet}
+	return &logger{to: l.to.With(args...), quiet: l.quiet, ready: l.ready}
 }
 
 func describe(msg string, tags []tag.Tag) string {

@@ -61,6 +61,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.awaitNamespace(ctx, s.opts.Namespace); err != nil {
 		return err
 	}
+	s.log.ready.Store(true)
 	if s.ports.UI != 0 {
 		if s.ui, err = startUI(ctx, s.ports, s.opts.Namespace); err != nil {
 			return err

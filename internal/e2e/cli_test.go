@@ -62,6 +62,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// What a user looks for first is named where it is looked for.
+func TestHelpOfMigrateNamesPrint(t *testing.T) {
+	if code, out := run(t, baseEnv(t), "oncepost", "migrate", "--help"); code != 0 || !strings.Contains(out, "oncepost migrate --print") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
 const password = "hunter2hunter2"
 
 // A payload that is too long is told by the limit: how much more would have come is not known.
@@ -153,6 +160,7 @@ func TestUnmigratedDatabase(t *testing.T) {
 			fails(t, w.env, 1, []string{"run `oncepost migrate`"}, "oncepost", command)
 		}
 		fails(t, w.env, 1, []string{"pending", "run `oncepost migrate`"}, "oncepost", "migrate", "status")
+		fails(t, w.env, 1, []string{"run `oncepost migrate`"}, "oncepost", "enqueue", "welcome", "--payload", "{}")
 		var tables int
 		err := s.DB.QueryRowContext(t.Context(),
 			"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?", s.Name).Scan(&tables)
@@ -165,6 +173,17 @@ func TestUnmigratedDatabase(t *testing.T) {
 		}
 		if out := w.must("migrate"); strings.Contains(out, "applied 0") {
 			t.Errorf("the second migrate applies again: %s", out)
+		}
+	})
+}
+
+// A table of the same name that is somebody else's is explained by every command that meets it.
+func TestForeignTableIsExplained(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		testdb.Exec(t, s.DB, "CREATE TABLE outbox_messages (id INT PRIMARY KEY AUTO_INCREMENT, payload TEXT)")
+		env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN="+s.DSN)
+		for _, args := range [][]string{{"migrate"}, {"migrate", "status"}, {"enqueue", "welcome", "--payload", "{}"}} {
+			fails(t, env, 1, []string{"that is not oncepost's (its columns: id, payload)", "RENAME TABLE", "docs/moving.md"}, "oncepost", args...)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -68,6 +69,26 @@ func TestUpWithAPassword(t *testing.T) {
 	out := up.await(isUp)
 	if strings.Contains(out, password) || strings.Contains(out, "export ONCEPOST_MYSQL_DSN") || !strings.Contains(out, "the DSN you gave") {
 		t.Errorf("up says %s", out)
+	}
+	up.stop(syscall.SIGTERM)
+}
+
+// What the screen offers for a first mail works as it is printed.
+func TestUpShowsAWayThatWorks(t *testing.T) {
+	up := start(t, devEnv(t, quickest(), filepath.Join(t.TempDir(), "dev")), "oncepost-dev", "up")
+	out := up.await(isUp)
+	_, lines, _ := strings.Cut(out, "Send a mail:\n")
+	lines, _, found := strings.Cut(lines, "\nor the same")
+	if !found || strings.Count(lines, "oncepost enqueue welcome") != 1 {
+		t.Fatalf("no lines to copy: %s", out)
+	}
+	sh := exec.CommandContext(t.Context(), "/bin/sh", "-ec", lines)
+	sh.Env = baseEnv(t)
+	if said, err := sh.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", lines, err, said)
+	}
+	if m := mailsAt(t, addresses(t, out)["SES endpoint"], 1)[0]; !strings.Contains(strings.Join(m.To, " "), "first.user@example.com") {
+		t.Errorf("the mail went to %v", m.To)
 	}
 	up.stop(syscall.SIGTERM)
 }

@@ -63,8 +63,12 @@ type Status struct {
 	Applied bool
 }
 
-// List returns every migration this program knows, in order.
+// List returns every migration this program knows, in order. A table by one of our names that is somebody else's is an error,
+// as in [Up]: *ForeignTableError.
 func List(ctx context.Context, db *sql.DB) ([]Status, error) {
+	if err := refuseForeign(ctx, db); err != nil {
+		return nil, err
+	}
 	have, err := current(ctx, db)
 	if err != nil {
 		return nil, err

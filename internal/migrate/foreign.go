@@ -3,9 +3,12 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // ForeignTableError says that the database already has a table by one of oncepost's names which is not oncepost's.
@@ -59,6 +62,27 @@ func refuseForeign(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
+}
+
+// Explain says more of the error of an INSERT into outbox_messages, where the reason is that the table is not there yet or is
+// somebody else's. Any other error comes back as it is.
+func Explain(ctx context.Context, db *sql.DB, err error) error {
+	const unknownColumn, noDefault = 1054, 1364 // ER_BAD_FIELD_ERROR, ER_NO_DEFAULT_FOR_FIELD: impossible on our table
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) {
+		return err
+	}
+	switch my.Number {
+	case noSuchTable:
+		return errors.Join(&VersionError{Need: Latest()}, err)
+	case unknownColumn, noDefault:
+		own := ownTables[0]
+		database, columns, lookErr := columnsOf(ctx, db, own.name)
+		if lookErr == nil && !slices.Equal(columns, own.columns) {
+			return errors.Join(&ForeignTableError{Database: database, Table: own.name, Columns: columns}, err)
+		}
+	}
+	return err
 }
 
 // columnsOf returns a table's columns in order; none where there is no such table.

@@ -129,6 +129,9 @@ func testForeign(t *testing.T, table string) {
 		if foreign.Database != s.Name || foreign.Table != table || !slices.Equal(foreign.Columns, []string{"id", "body"}) {
 			t.Errorf("%+v", foreign)
 		}
+		if _, err := List(t.Context(), s.DB); !errors.As(err, &foreign) {
+			t.Errorf("List: %v, want a ForeignTableError", err)
+		}
 		for _, part := range []string{s.Name, "id, body", "RENAME TABLE " + table, "CREATE DATABASE", "docs/moving.md"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("the explanation lacks %q: %v", part, err)
