@@ -2,66 +2,275 @@ package starter
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/outbox"
 )
 
-// TestProducersSeeNoLockErrors: 16 producers insert, in the server's default isolation level, while four relays work.
+// churnEnv says for how long the producers of TestProducersSeeNoLockErrors work on each server, as "3m". Default 20s.
+const churnEnv = "ONCEPOST_TEST_CHURN"
+
+func churnTime(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(or(os.Getenv(churnEnv), "20s"))
+	if err != nil {
+		t.Fatalf("%s: %v", churnEnv, err)
+	}
+	return d
+}
+
+// TestProducersSeeNoLockErrors: 16 producers, in the server's default isolation level and with the shortest lock time-out
+// there is, enqueue new keys and again and again the same natural ones, while four relays start and delete them. They keep
+// their transactions open for a while, and roll some back.
+//
+// The keys of each producer are in a shard of its own: no two of them can meet in a lock, nor in the gap before one. Any
+// error 1205 or 1213 is from a relay. That a pending key is refused (1062) is right.
+//
+// $ONCEPOST_TEST_CHURN=3m makes it last as long on each server.
 func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
+		rec.answer = func(ctx context.Context, row *outbox.Row, _ int) Outcome {
+			if strings.HasPrefix(row.MessageID, farPrefix) {
+				return Outcome{Class: Away, Reason: "another relay's"}
+			}
+			sleep(ctx, rand.N(10*time.Millisecond))
+			return Outcome{}
+		}
 		for range 4 {
 			startRelay(t, s, rec, quick())
 		}
-		const producers, each = 16, 40
-		var wg sync.WaitGroup
-		for p := range producers {
-			wg.Go(func() {
-				for i := range each {
-					if err := produce(t.Context(), s, p, i); err != nil {
-						t.Errorf("producer %d: %v", p, err)
-						return
-					}
-				}
-			})
+		all := churn(t, s, func(ctx context.Context) { deleteFromAfar(ctx, t, s) })
+		t.Logf("%+v", all.figures)
+		if all.Refused == 0 || all.Again == 0 || all.RolledBack == 0 {
+			t.Error("the producers have not met the relays")
 		}
-		wg.Wait()
-		want := producers * each * 3
-		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == want })
 		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
+		rec.set(func(r *recorder) {
+			for id, n := range all.committed {
+				if r.starts[id] < n {
+					t.Errorf("%s: committed %d times, and started %d times", id, n, r.starts[id])
+				}
+			}
+			if len(r.starts) != len(all.committed) {
+				t.Errorf("%d IDs have started, and %d were committed", len(r.starts), len(all.committed))
+			}
+		})
 	})
 }
 
-// produce commits three messages in one transaction, one of them with a natural key that it has tried twice, and rolls
-// another back.
-func produce(ctx context.Context, s *testdb.Schema, p, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+// churn runs 16 producers and beside, until the time is over or something has failed.
+func churn(t *testing.T, s *testdb.Schema, beside func(ctx context.Context)) *producer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), churnTime(t))
 	defer cancel()
-	for _, commit := range []bool{false, true} {
-		tx, err := s.DB.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		natural := message(fmt.Sprintf("natural:%d:%d", p, i))
-		ms := []outbox.Message{natural, {EventType: "welcome", Payload: i}, {EventType: "welcome", Payload: i, Priority: 1}}
-		if _, err := outbox.EnqueueMany(ctx, tx, ms); err != nil {
-			return err
-		}
-		if _, err := outbox.Enqueue(ctx, tx, natural); err == nil {
-			return fmt.Errorf("%s was accepted twice", natural.ID)
-		}
-		end := tx.Rollback
-		if commit {
-			end = tx.Commit
-		}
-		if err := end(); err != nil {
-			return err
+	var running sync.WaitGroup
+	producers := make([]*producer, outbox.FirstExpressShard)
+	for i := range producers {
+		p := newProducer(i, testdb.Conn(t, s.DB, "SET SESSION innodb_lock_wait_timeout = 1"))
+		producers[i] = p
+		running.Go(func() {
+			for ctx.Err() == nil && !t.Failed() {
+				if err := p.transaction(t.Context()); err != nil {
+					t.Errorf("producer %d: %v", p.shard, err)
+				}
+			}
+		})
+	}
+	running.Go(func() { beside(ctx) })
+	running.Wait()
+	all := newProducer(0, nil)
+	for _, p := range producers {
+		all.add(p)
+	}
+	return all
+}
+
+// producer enqueues messages of one shard, and of its twin in the express lane.
+type producer struct {
+	shard     int
+	conn      *sql.Conn
+	rand      *rand.Rand
+	natural   []outbox.Message // enqueued again and again
+	serial    int
+	committed map[string]int
+	figures
+}
+
+type figures struct {
+	Transactions, RolledBack, Committed, Again, Refused int
+	Slowest                                             time.Duration // of all inserts
+}
+
+func newProducer(shard int, conn *sql.Conn) *producer {
+	p := &producer{shard: shard, conn: conn, rand: rand.New(rand.NewPCG(17, uint64(shard))), committed: map[string]int{}}
+	for i := range 24 {
+		m := p.message("natural")
+		m.Priority = 1 + i%4
+		p.natural = append(p.natural, m)
+	}
+	return p
+}
+
+// message is one with a new ID of the producer's shard.
+func (p *producer) message(prefix string) outbox.Message {
+	for {
+		p.serial++
+		id := fmt.Sprintf("%s:%08d", prefix, p.serial)
+		if int(crc32.ChecksumIEEE([]byte(id))%outbox.FirstExpressShard) == p.shard {
+			return message(id)
 		}
 	}
-	return nil
+}
+
+// transaction enqueues up to four messages, and commits three times in four.
+func (p *producer) transaction(ctx context.Context) error {
+	tx, err := p.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for range 1 + p.rand.IntN(4) {
+		id, err := p.enqueue(ctx, tx)
+		if err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		if id != "" {
+			ids = append(ids, id)
+		}
+		p.hold(ctx)
+	}
+	p.Transactions++
+	if p.rand.IntN(4) == 0 {
+		p.RolledBack++
+		return tx.Rollback()
+	}
+	for _, id := range ids {
+		if p.committed[id]++; p.committed[id] > 1 {
+			p.Again++
+		}
+		p.Committed++
+	}
+	return tx.Commit()
+}
+
+// enqueue returns "" where the key is pending.
+func (p *producer) enqueue(ctx context.Context, tx *sql.Tx) (id string, err error) {
+	m := p.natural[p.rand.IntN(len(p.natural))]
+	if p.rand.IntN(3) == 0 {
+		m = p.message("fresh")
+	}
+	began := time.Now()
+	id, err = outbox.Enqueue(ctx, tx, m)
+	p.Slowest = max(p.Slowest, time.Since(began))
+	if errors.Is(err, outbox.ErrDuplicate) {
+		p.Refused++
+		return "", nil
+	}
+	return id, err
+}
+
+// hold keeps the transaction open: mostly for a moment, and at times for longer than a producer waits for a lock.
+func (p *producer) hold(ctx context.Context) {
+	longest := 5 * time.Millisecond
+	switch n := p.rand.IntN(100); {
+	case n == 0:
+		longest = 1500 * time.Millisecond
+	case n < 10:
+		longest = 150 * time.Millisecond
+	}
+	sleep(ctx, time.Duration(p.rand.Int64N(int64(longest))))
+}
+
+func (p *producer) add(other *producer) {
+	for id, n := range other.committed {
+		p.committed[id] += n
+	}
+	p.Transactions += other.Transactions
+	p.RolledBack += other.RolledBack
+	p.Committed += other.Committed
+	p.Again += other.Again
+	p.Refused += other.Refused
+	p.Slowest = max(p.Slowest, other.Slowest)
+}
+
+// farPrefix is of messages that only deleteFromAfar deletes.
+const farPrefix = "far:"
+
+// deleteFromAfar deletes on a relay's session to which every answer takes long, so that each delete is open for more than a
+// producer's lock time-out. One of its rows is there; the others, one between the keys of each producer, were deleted by the
+// relay that took the shard over.
+func deleteFromAfar(ctx context.Context, t *testing.T, s *testdb.Schema) {
+	cfg, err := mysql.ParseDSN(s.DSN)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return farConn{c}, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	kind, err := outbox.Prepare(t.Context(), conn)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	deleter := outbox.Table{}.NewDeleter(conn, kind)
+	for i := 0; ctx.Err() == nil && !t.Failed(); i++ {
+		if err := deleteFar(t.Context(), s, deleter, fmt.Sprintf("%s%d", farPrefix, i)); err != nil {
+			t.Errorf("a delete from afar: %v", err)
+		}
+	}
+}
+
+func deleteFar(ctx context.Context, s *testdb.Schema, d *outbox.Deleter, id string) error {
+	if _, err := outbox.Enqueue(ctx, s.DB, message(id)); err != nil {
+		return err
+	}
+	there := outbox.Key{MessageID: id}
+	if err := s.DB.QueryRowContext(ctx, "SELECT shard, CAST(created_at AS CHAR) FROM outbox_messages WHERE message_id = ?", id).
+		Scan(&there.Shard, &there.CreatedAt); err != nil {
+		return err
+	}
+	keys := []outbox.Key{there}
+	for shard := range uint8(outbox.Shards) {
+		keys = append(keys, outbox.Key{Shard: shard, MessageID: "gone", CreatedAt: there.CreatedAt}) // behind "fresh:", before "natural:"
+	}
+	_, err := d.Delete(ctx, keys)
+	return err
+}
+
+// farConn is a connection whose every answer takes long.
+type farConn struct{ net.Conn }
+
+func (c farConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	time.Sleep(500 * time.Millisecond)
+	return n, err
 }
