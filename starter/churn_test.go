@@ -47,16 +47,22 @@ func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 			if strings.HasPrefix(row.MessageID, farPrefix) {
 				return Outcome{Class: Away, Reason: "another relay's"}
 			}
-			sleep(ctx, rand.N(10*time.Millisecond))
+			sleep(ctx, rand.N(20*time.Millisecond))
 			return Outcome{}
 		}
+		var relays []*running
 		for range 4 {
-			startRelay(t, s, rec, quick())
+			relays = append(relays, startRelay(t, s, rec, quick()))
 		}
 		all := churn(t, s, func(ctx context.Context) { deleteFromAfar(ctx, t, s) })
 		t.Logf("%+v", all.figures)
 		if all.Refused == 0 || all.Again == 0 || all.RolledBack == 0 {
 			t.Error("the producers have not met the relays")
+		}
+		for _, relay := range relays {
+			if n, cond := relay.conds.find(CondDatabase, true); n != 0 {
+				t.Errorf("a relay had to begin anew %d times: %s", n, cond.Detail)
+			}
 		}
 		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 		rec.set(func(r *recorder) {
@@ -117,7 +123,7 @@ type figures struct {
 
 func newProducer(shard int, conn *sql.Conn) *producer {
 	p := &producer{shard: shard, conn: conn, rand: rand.New(rand.NewPCG(17, uint64(shard))), committed: map[string]int{}}
-	for i := range 24 {
+	for i := range 12 {
 		m := p.message("natural")
 		m.Priority = 1 + i%4
 		p.natural = append(p.natural, m)
@@ -136,14 +142,14 @@ func (p *producer) message(prefix string) outbox.Message {
 	}
 }
 
-// transaction enqueues up to four messages, and commits three times in four.
+// transaction enqueues up to six messages, and commits three times in four.
 func (p *producer) transaction(ctx context.Context) error {
 	tx, err := p.conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	var ids []string
-	for range 1 + p.rand.IntN(4) {
+	for range 1 + p.rand.IntN(6) {
 		id, err := p.enqueue(ctx, tx)
 		if err != nil {
 			return errors.Join(err, tx.Rollback())
@@ -187,9 +193,9 @@ func (p *producer) enqueue(ctx context.Context, tx *sql.Tx) (id string, err erro
 func (p *producer) hold(ctx context.Context) {
 	longest := 5 * time.Millisecond
 	switch n := p.rand.IntN(100); {
-	case n == 0:
-		longest = 1500 * time.Millisecond
-	case n < 10:
+	case n < 2:
+		longest = 3 * time.Second
+	case n < 20:
 		longest = 150 * time.Millisecond
 	}
 	sleep(ctx, time.Duration(p.rand.Int64N(int64(longest))))
