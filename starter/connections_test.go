@@ -28,9 +28,7 @@ func TestConnectionsAreBounded(t *testing.T) { // scenarios 7, 40
 		mine := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '" + account.User + "'"
 		var most atomic.Int64
 		look := func() {
-			n := int64(testdb.Value[int](t, s.DB, mine))
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-			}
+			raise(&most, int64(testdb.Value[int](t, s.DB, mine)))
 		}
 		ms := messages("large", 200)
 		for i := range ms {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/internal/testnet"
 	"github.com/oncepost/oncepost/locks"
 	"github.com/oncepost/oncepost/outbox"
 )
@@ -92,15 +93,15 @@ func TestARelayEndsItsOwnPreviousSessionOnly(t *testing.T) {
 // TestARelayIsBackBeforeTheServerGivesUpItsSession: after a cut of the network the server knows nothing of the client's end.
 func TestARelayIsBackBeforeTheServerGivesUpItsSession(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		hole := newBlackHole(t, s.Server.Addr)
+		hole := testnet.New(t, s.Server.Addr)
 		cfg := quick()
 		cfg.callTimeout = 500 * time.Millisecond
 		cfg.sessionTimeout = time.Hour
 		relay := startRelayAt(t, s, throughHole(s, hole), newRecorder(), cfg, nil)
 		awaitShared(t, relay)
-		hole.set(true)
+		hole.Set(testnet.Silent)
 		relay.conds.await(t, CondDatabase, true)
-		hole.set(false)
+		hole.Set(testnet.Pass)
 		relay.conds.await(t, CondDatabase, false)
 		awaitShared(t, relay) // all shards: nobody else holds the locks
 	})

@@ -139,9 +139,7 @@ func TestLargeRowsAreBoundedInBytes(t *testing.T) { // scenario 40
 		rec := newRecorder()
 		var bytes, most atomic.Int64
 		rec.answer = func(ctx context.Context, row *outbox.Row, _ int) Outcome {
-			n := bytes.Add(int64(len(row.Payload)))
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-			}
+			raise(&most, bytes.Add(int64(len(row.Payload))))
 			sleep(ctx, 5*time.Millisecond)
 			bytes.Add(-int64(len(row.Payload)))
 			return Outcome{}

@@ -3,119 +3,82 @@ package starter
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/oncepost/oncepost/internal/mysqlserver"
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/internal/testnet"
 	"github.com/oncepost/oncepost/locks"
 	"github.com/oncepost/oncepost/outbox"
 )
 
-// blackHole is a TCP proxy that can stop passing anything on without closing a connection.
-type blackHole struct {
-	listener net.Listener
-	mu       sync.Mutex
-	swallow  bool
-	conns    []net.Conn
-}
-
-func newBlackHole(t *testing.T, target func() string) *blackHole {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &blackHole{listener: l}
-	t.Cleanup(b.close)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", target())
-			if err != nil {
-				c.Close()
-				continue
-			}
-			b.mu.Lock()
-			b.conns = append(b.conns, c, up)
-			b.mu.Unlock()
-			go b.pipe(up, c)
-			go b.pipe(c, up)
-		}
-	}()
-	return b
-}
-
-func (b *blackHole) pipe(to, from net.Conn) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		b.mu.Lock()
-		swallow := b.swallow
-		b.mu.Unlock()
-		if n > 0 && !swallow {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) && !swallow {
-				to.Close()
-			}
-			return
-		}
-	}
-}
-
-func (b *blackHole) set(swallow bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.swallow = swallow
-}
-
-func (b *blackHole) close() {
-	b.listener.Close()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.conns {
-		c.Close()
-	}
-}
-
-// throughHole is a DSN that leads to the server through b.
-func throughHole(s *testdb.Schema, b *blackHole) string {
-	return strings.Replace(s.DSN, s.Server.Addr(), b.listener.Addr().String(), 1)
+// throughHole is a DSN that leads to the server through p.
+func throughHole(s *testdb.Schema, p *testnet.Proxy) string {
+	return strings.Replace(s.DSN, s.Server.Addr(), p.Addr(), 1)
 }
 
 func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		hole := newBlackHole(t, s.Server.Addr)
+		hole := testnet.New(t, s.Server.Addr)
 		rec := newRecorder()
 		cfg := quick()
 		cfg.callTimeout = time.Second
 		relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
 		enqueue(t, s, message("before"))
 		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
-		hole.set(true)
+		hole.Set(testnet.Silent)
 		enqueue(t, s, message("during"))
 		relay.conds.await(t, CondDatabase, true)
-		hole.set(false)
+		hole.Set(testnet.Pass)
 		began := time.Now()
 		rec.await(t, "the start after it", func(r *recorder) bool { return r.starts["during"] == 1 })
 		if d := time.Since(began); d > 10*time.Second {
 			t.Errorf("recovered after %s", d)
 		}
 		relay.conds.await(t, CondDatabase, false)
+	})
+}
+
+// TestASocketThatGoesSilentInTheMiddleOfAnAnswerIsLeft: the server has sent half of a page, and its connection stays open.
+func TestASocketThatGoesSilentInTheMiddleOfAnAnswerIsLeft(t *testing.T) { // scenario 5
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		hole := testnet.New(t, s.Server.Addr)
+		rec := newRecorder()
+		cfg := quick()
+		cfg.callTimeout = time.Second
+		relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
+		enqueue(t, s, message("before"))
+		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+		halved := hole.HalveAnswer(8 << 10) // only a page is as long
+		ms := messages("m", 50)
+		for i := range ms {
+			ms[i].Payload = strings.Repeat("x", 4<<10)
+		}
+		enqueue(t, s, ms...)
+		<-halved
+		began := time.Now()
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 51 })
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("recovered after %s", d)
+		}
+		if !relay.conds.said(CondDatabase, "read a page") {
+			t.Error("nobody was told that a read was cut")
+		}
+		relay.conds.await(t, CondDatabase, false)
+		rec.set(func(r *recorder) {
+			for _, m := range ms {
+				if want := `"` + m.Payload.(string) + `"`; r.payloads[m.ID] != want {
+					t.Errorf("%s: %d bytes arrived, want %d", m.ID, len(r.payloads[m.ID]), len(want))
+				}
+			}
+		})
+		testdb.Eventually(t, "an empty table", func() bool { return pending(t, s) == 0 })
 	})
 }
 
@@ -213,6 +176,48 @@ func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
 			t.Errorf("%d connections are in use", n)
 		}
 		release()
+		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 50 })
+	})
+}
+
+// TestNothingIsHeldWhileStartsTimeOut: every start hangs until its deadline, again and again.
+func TestNothingIsHeldWhileStartsTimeOut(t *testing.T) { // scenario 7
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		var hangs atomic.Bool
+		hangs.Store(true)
+		rec := newRecorder()
+		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
+			if !hangs.Load() {
+				return Outcome{}
+			}
+			<-ctx.Done()
+			return Outcome{Class: Away, Reason: ctx.Err().Error()}
+		}
+		cfg := quick()
+		cfg.StartTimeout = 3 * time.Second
+		relay := startRelay(t, s, rec, cfg)
+		ms := messages("m", 50)
+		ms[0].Payload = strings.Repeat("x", 100_000) // a large one is read on a connection of its own, given back
+		enqueue(t, s, ms...)
+		testdb.Eventually(t, "50 hanging starts", func() bool { return relay.Stats().InFlight == 50 })
+		free := time.Now() // when only the relay's own sessions were in use
+		for relay.Stats().Retried < 90 {
+			// Reads are transactions too, for a moment; the server's clock counts whole seconds here.
+			if n := testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_started < NOW() - INTERVAL 1 SECOND"); n != 0 {
+				t.Fatalf("%d transactions are open while starts hang", n)
+			}
+			if relay.db.Stats().InUse <= 2+deleters {
+				free = time.Now()
+			}
+			if time.Since(free) > time.Second {
+				t.Fatalf("%d connections are in use while starts hang", relay.db.Stats().InUse)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if n := pending(t, s); n != 50 || len(failedRows(t, s)) != 0 {
+			t.Errorf("%d rows wait and %d failed, want 50 and 0", n, len(failedRows(t, s)))
+		}
+		hangs.Store(false)
 		rec.await(t, "all", func(r *recorder) bool { return len(r.starts) == 50 })
 	})
 }

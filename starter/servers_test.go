@@ -8,6 +8,7 @@ import (
 	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/mysqldb"
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/internal/testnet"
 )
 
 // TestSessionsToDifferentServersEndTheTerm: during a failover behind one name, new connections lead to either server.
@@ -30,14 +31,14 @@ func TestSessionsToDifferentServersEndTheTerm(t *testing.T) { // scenario 39
 			var failover atomic.Bool
 			failover.Store(true)
 			var n atomic.Int64
-			proxy := newBlackHole(t, func() string {
+			proxy := testnet.New(t, func() string {
 				if failover.Load() && n.Add(1)%2 == 0 {
 					return old.Server.Addr()
 				}
 				return s.Server.Addr()
 			})
 			rec := newRecorder()
-			dsn := strings.Replace(s.DSN, s.Server.Addr(), proxy.listener.Addr().String(), 1)
+			dsn := strings.Replace(s.DSN, s.Server.Addr(), proxy.Addr(), 1)
 			relay := startRelayAt(t, s, dsn, rec, quick(), nil)
 			enqueue(t, s, message("a"))
 			cond := relay.conds.await(t, CondDatabase, true)
