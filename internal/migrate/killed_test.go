@@ -3,14 +3,12 @@ package migrate
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	osexec "os/exec"
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/testdb"
-	"github.com/oncepost/oncepost/locks"
 )
 
 // process is a copy of the test binary that migrates.
@@ -37,46 +35,75 @@ func startProcess(t *testing.T, dsn string) *process {
 	return p
 }
 
-// Ten processes migrate an empty database at once, and the first is killed in the middle of it. (scenario 12)
+// Ten processes migrate an empty database at once. The first, which all others wait for, is killed in the middle of a
+// migration: it has sent a statement, and has no answer. (scenario 12)
 func TestTenProcessesMigrateAndTheFirstIsKilled(t *testing.T) {
-	for _, at := range []struct {
-		name    string
-		reached func(t *testing.T, s *testdb.Schema) bool
+	for _, c := range []struct {
+		name      string
+		statement string
+		at        place
+		version   int64 // recorded when it is killed
 	}{
-		{"once it holds the lock", locked},
-		{"once the first table is there", func(t *testing.T, s *testdb.Schema) bool {
-			return hasTable(t, s.DB, "outbox_messages")
-		}},
-		{"once the first version is recorded", func(t *testing.T, s *testdb.Schema) bool {
-			have, err := current(t.Context(), s.DB)
-			return err == nil && have >= 1
-		}},
+		{"the server works on its statement", "CREATE TABLE IF NOT EXISTS outbox_failed", onServer, 2},
+		{"a table is made and not recorded", "CREATE TABLE IF NOT EXISTS outbox_messages", afterServer, 0},
+		{"its transaction is open", "INSERT IGNORE INTO outbox_messages", afterServer, 1},
+		{"before its last statement", "CREATE TABLE IF NOT EXISTS sends", beforeServer, 4},
 	} {
-		t.Run(at.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-				first := startProcess(t, s.DSN)
-				testdb.Eventually(t, "the first process's lock", func() bool { return locked(t, s) || ended(first) })
-				testdb.Eventually(t, at.name, func() bool { return at.reached(t, s) || ended(first) })
-				// An error says that it has ended by itself meanwhile: then the others have nothing to do.
-				if err := first.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-					t.Fatal(err)
+				blocker := testdb.Conn(t, s.DB)
+				h := newHold(c.statement, c.at)
+				var all []*process
+				for i := range 10 {
+					all = append(all, startProcess(t, h.through(t, s, i)))
 				}
-				have, err := current(t.Context(), s.DB)
-				t.Logf("killed with version %d, %v", have, err)
-				var others []*process
-				for range 9 {
-					others = append(others, startProcess(t, s.DSN))
+				first := all[h.await(t)]
+				testdb.Eventually(t, "a session of each, and two of the first", func() bool { return sessions(t, s) >= 11 })
+				if c.at == onServer {
+					testdb.Exec(t, blocker, "FLUSH TABLES WITH READ LOCK") // nothing can be created
+					close(h.pass)
+					testdb.Eventually(t, "its statement waits in the server", func() bool { return creating(t, s) })
 				}
-				for _, p := range others {
-					if err := <-p.ended; err != nil {
+				if have, err := current(t.Context(), s.DB); err != nil || have != c.version {
+					t.Errorf("version %d is recorded, want %d: %v", have, c.version, err)
+				}
+				kill(t, first)
+				testdb.Exec(t, blocker, "UNLOCK TABLES")
+				for _, p := range all {
+					if err := <-p.ended; p != first && err != nil {
 						t.Errorf("%v: %s", err, &p.stderr)
 					}
 				}
-				<-first.ended
 				complete(t, s)
 			})
 		})
 	}
+}
+
+// kill ends a process that must be running, and sees to it that it died of that.
+func kill(t *testing.T, p *process) {
+	t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	err := <-p.ended
+	p.ended <- err
+	var exit *osexec.ExitError
+	if !errors.As(err, &exit) || exit.Exited() {
+		t.Fatalf("the process was not killed, but ended by itself: %v", err)
+	}
+}
+
+// sessions counts those of the processes: the pool of the test sends one.
+func sessions(t *testing.T, s *testdb.Schema) int {
+	t.Helper()
+	return testdb.Value[int](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = ?", s.Name) - s.DB.Stats().OpenConnections
+}
+
+// creating tells whether a statement that makes a table waits.
+func creating(t *testing.T, s *testdb.Schema) bool {
+	t.Helper()
+	return testdb.Value[bool](t, s.DB, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND command = 'Query' AND info LIKE 'CREATE TABLE%'", s.Name)
 }
 
 // All ten that start on an empty database succeed when none is disturbed.
@@ -97,24 +124,4 @@ func TestTenProcessesMigrateAtOnce(t *testing.T) {
 		}
 		complete(t, s)
 	})
-}
-
-func ended(p *process) bool {
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return true
-	default:
-		return false
-	}
-}
-
-func locked(t *testing.T, s *testdb.Schema) bool {
-	t.Helper()
-	return testdb.Value[bool](t, s.DB, "SELECT IS_USED_LOCK(?) IS NOT NULL", locks.Name(s.Name, "migrate"))
-}
-
-func hasTable(t *testing.T, db *sql.DB, name string) bool {
-	t.Helper()
-	return testdb.Value[bool](t, db, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
 }
