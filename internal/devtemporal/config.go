@@ -1,6 +1,7 @@
 package devtemporal
 
 import (
+	"maps"
 	"net/url"
 	"time"
 
@@ -93,7 +94,8 @@ func hosts(p ports) map[primitives.ServiceName]static.Hosts {
 // unlimited is a rate that one machine does not reach: the defaults are made for a server shared by many.
 const unlimited = 1_000_000
 
-func dynamicConfig() dynamicconfig.StaticClient {
+// dynamicConfig is the server's, with what is set over it.
+func dynamicConfig(over map[string]any) dynamicconfig.StaticClient {
 	values := map[string]any{
 		// Priority and rate limits of a task queue are exact only with one partition.
 		"matching.numTaskqueueReadPartitions":  1,
@@ -116,6 +118,7 @@ func dynamicConfig() dynamicconfig.StaticClient {
 	} {
 		values[limit] = unlimited
 	}
+	maps.Copy(values, over)
 	client := dynamicconfig.StaticClient{}
 	for key, value := range values {
 		client[dynamicconfig.MakeKey(key)] = value

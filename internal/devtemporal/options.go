@@ -34,6 +34,8 @@ type Options struct {
 	// SearchAttributes that Namespace, and every namespace of CreateNamespace, has. Those that an existing namespace
 	// lacks are added.
 	SearchAttributes map[string]enumspb.IndexedValueType
+	// DynamicConfig is set over the server's own, by key ("limit.blobSize.error"): tests make limits smaller.
+	DynamicConfig map[string]any
 	// Logger gets the server's warnings and errors; the rest is dropped. nil = nothing is logged.
 	Logger *slog.Logger
 }

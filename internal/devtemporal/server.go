@@ -90,7 +90,7 @@ func (s *Server) startServer(cfg *config.Config) (err error) {
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
 			return authorization.NewNoopClaimMapper()
 		}),
-		temporal.WithDynamicConfigClient(dynamicConfig()),
+		temporal.WithDynamicConfigClient(dynamicConfig(s.opts.DynamicConfig)),
 	)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
@@ -45,7 +46,12 @@ var attributes = map[string]enumspb.IndexedValueType{
 // newTemporal starts a Temporal of the test's own.
 func newTemporal(t *testing.T, attrs map[string]enumspb.IndexedValueType) *devtemporal.Server {
 	t.Helper()
-	server, err := devtemporal.Start(t.Context(), devtemporal.Options{SearchAttributes: attrs})
+	return startTemporal(t, devtemporal.Options{SearchAttributes: attrs})
+}
+
+func startTemporal(t *testing.T, o devtemporal.Options) *devtemporal.Server {
+	t.Helper()
+	server, err := devtemporal.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +90,22 @@ func newNamespace(t *testing.T, temporal *devtemporal.Server, s *testdb.Schema, 
 	return name, dial(t, temporal.FrontendAddr(), name)
 }
 
+// countWorkflows waits until so many workflows fit a visibility query, and sees to it that there are no more.
+func countWorkflows(t *testing.T, c client.Client, want int64, query string) {
+	t.Helper()
+	count := func() int64 {
+		r, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.GetCount()
+	}
+	testdb.Eventually(t, fmt.Sprintf("%d workflows with %s", want, query), func() bool { return count() >= want })
+	if n := count(); n != want {
+		t.Errorf("%d workflows with %s, want %d", n, query, want)
+	}
+}
+
 // conditions notes what a relay reports.
 type conditions struct {
 	mu  sync.Mutex
@@ -98,12 +120,22 @@ func (c *conditions) report(cond starter.Condition) {
 
 func (c *conditions) await(t *testing.T, name string) starter.Condition {
 	t.Helper()
-	var found starter.Condition
-	testdb.Eventually(t, "condition "+name, func() bool {
+	return c.awaitReport(t, name, true)
+}
+
+// awaitPassed waits until a condition is over.
+func (c *conditions) awaitPassed(t *testing.T, name string) {
+	t.Helper()
+	c.awaitReport(t, name, false)
+}
+
+func (c *conditions) awaitReport(t *testing.T, name string, active bool) (found starter.Condition) {
+	t.Helper()
+	testdb.Eventually(t, fmt.Sprintf("condition %s active=%v", name, active), func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, cond := range c.all {
-			if cond.Name == name && cond.Active {
+			if cond.Name == name && cond.Active == active {
 				found = cond
 				return true
 			}

@@ -3,11 +3,14 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -107,6 +110,41 @@ func TestSameIDAgain(t *testing.T) {
 		}
 		again(welcome("theirs"))
 		testdb.Eventually(t, "three rows in outbox_failed", func() bool { return failed(t, s) == 3 })
+	})
+}
+
+// TestOneIDInBothLanes: scenario 34. The table takes an ID once for each lane, and Temporal takes it once.
+func TestOneIDInBothLanes(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	migrated(t, func(t *testing.T, s *testdb.Schema) {
+		ns, c := newNamespace(t, temporal, s, "lanes", 24*time.Hour)
+		express := func(m outbox.Message) outbox.Message { m.Priority = 1; return m }
+		different := express(welcome("differs"))
+		different.Payload = map[string]string{"company_id": "c_2", "company_name": "Other", "email": "b@example.com"}
+		typed := express(welcome("typed"))
+		typed.EventType = "payment_failed"
+		enqueue(t, s, welcome("same"), express(welcome("same")), welcome("differs"), different, welcome("typed"), typed)
+		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{}) // all are there when it begins
+		testdb.Eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+		countWorkflows(t, c, 3, "OncepostState = 'sending'")
+		if got := testdb.Column[string](t, s.DB, "SELECT CONCAT(message_id, ' ', reason) FROM outbox_failed ORDER BY message_id"); !slices.Equal(got,
+			[]string{"differs " + outbox.ReasonIDReused, "typed " + outbox.ReasonIDReused}) {
+			t.Errorf("outbox_failed: %v", got)
+		}
+		if st := relay.Stats(); st.Started != 3 || st.Duplicates != 1 || st.Failed != 2 {
+			t.Errorf("stats: %+v", st)
+		}
+		conds.await(t, starter.CondIDReused)
+		// Of two that differ one has started, and the other is kept whole.
+		lost := testdb.Value[string](t, s.DB, "SELECT payload FROM outbox_failed WHERE message_id = 'differs'")
+		start, err := c.GetWorkflowHistory(t.Context(), "differs", "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := string(start.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()[0].GetData())
+		if strings.Contains(ran, "c_2") == strings.Contains(lost, "c_2") {
+			t.Errorf("%s has started, and %s is in outbox_failed", ran, lost)
+		}
 	})
 }
 
@@ -215,27 +253,59 @@ func TestMissingAndRebuiltNamespace(t *testing.T) {
 	})
 }
 
-// TestEveryStartAnswersInvalidArgument: scenario 41 with an answer that no table of texts knows, on real rows.
+// TestEveryStartAnswersInvalidArgument: scenario 41 with an answer that no table of texts knows, on real rows. It lasts for
+// longer than a message's refusals take to show that it is to blame, and fresh rows come all the while.
 func TestEveryStartAnswersInvalidArgument(t *testing.T) {
+	const lasts, look = 20 * time.Second, 100 * time.Millisecond
 	temporal := newTemporal(t, attributes)
-	refuse := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if _, ok := req.(*workflowservice.StartWorkflowExecutionRequest); ok {
-			return status.Error(codes.InvalidArgument, "something new")
-		}
-		return next(ctx, method, req, reply, cc, opts...)
-	}
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		c := dial(t, temporal.FrontendAddr(), "default", refuse)
-		_, conds, _ := runRelay(t, s.DSN, c, "default", starter.Config{})
-		var ms []outbox.Message
-		for i := range 100 {
-			ms = append(ms, welcome(fmt.Sprintf("m:%d", i)))
+		var wrong atomic.Bool
+		var refused atomic.Int64
+		wrong.Store(true)
+		refuse := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if _, ok := req.(*workflowservice.StartWorkflowExecutionRequest); ok && wrong.Load() {
+				refused.Add(1)
+				return status.Error(codes.InvalidArgument, "something new")
+			}
+			return next(ctx, method, req, reply, cc, opts...)
 		}
-		enqueue(t, s, ms...)
+		ns, direct := newNamespace(t, temporal, s, "invalid", 24*time.Hour)
+		c := dial(t, temporal.FrontendAddr(), ns, refuse)
+		relay, conds, _ := runRelay(t, s.DSN, c, ns, starter.Config{})
+		rows := 0
+		more := func(n int) {
+			var ms []outbox.Message
+			for range n {
+				ms = append(ms, welcome(fmt.Sprintf("m:%d", rows)))
+				rows++
+			}
+			enqueue(t, s, ms...)
+		}
+		more(100)
 		conds.await(t, starter.CondMisconfigured)
-		if pending(t, s) != 100 || failed(t, s) != 0 {
-			t.Errorf("%d rows wait and %d failed, want 100 and 0", pending(t, s), failed(t, s))
+		probed, probes := time.Now(), refused.Load()
+		for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(look) {
+			more(2)
+			if w, f := pending(t, s), failed(t, s); w != rows || f != 0 {
+				t.Fatalf("%d rows wait and %d failed, want %d and 0", w, f, rows)
+			}
+			if n := refused.Load(); n > probes {
+				probed, probes = time.Now(), n
+			}
+			if d := time.Since(probed); d > 12*time.Second { // a backoff of 10 s at most
+				t.Fatalf("no start was tried for %s", d)
+			}
 		}
+		if n := relay.Stats().Started; n != 0 {
+			t.Errorf("%d starts", n)
+		}
+		wrong.Store(false)
+		testdb.Eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+		countWorkflows(t, direct, int64(rows), "WorkflowType = 'welcome'")
+		if n := failed(t, s); n != 0 {
+			t.Errorf("%d messages were failed", n)
+		}
+		conds.awaitPassed(t, starter.CondMisconfigured)
 	})
 }
 

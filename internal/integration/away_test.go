@@ -1,0 +1,73 @@
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/internal/testnet"
+	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/starter"
+)
+
+// TestTemporalIsAway: scenario 4. It goes while the relay works, or has never answered; it closes connections, or takes them
+// and says nothing. 1,000 messages wait, and all start when it is back.
+func TestTemporalIsAway(t *testing.T) {
+	temporal := newTemporal(t, attributes)
+	for i, c := range []struct {
+		name   string
+		mode   testnet.Mode
+		before int64 // started before it goes
+	}{
+		{"it refuses connections in the middle of the work", testnet.Refuse, 200},
+		{"it goes silent in the middle of the work", testnet.Silent, 200},
+		{"it takes connections and never answers", testnet.Silent, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			migrated(t, func(t *testing.T, s *testdb.Schema) {
+				proxy := testnet.New(t, temporal.FrontendAddr)
+				if c.before == 0 {
+					proxy.Set(c.mode)
+				}
+				ns, _ := newNamespace(t, temporal, s, fmt.Sprintf("away-%d", i), 24*time.Hour)
+				client := dial(t, proxy.Addr(), ns)
+				ms := make([]outbox.Message, 1000)
+				for i := range ms {
+					ms[i] = welcome(fmt.Sprintf("m:%03d", i))
+				}
+				enqueue(t, s, ms...)
+				relay, conds, _ := runRelay(t, s.DSN, client, ns, starter.Config{StartTimeout: time.Second})
+				testdb.Eventually(t, "a part has started", func() bool { return relay.Stats().Started >= c.before })
+				proxy.Set(c.mode)
+				conds.await(t, starter.CondTemporal)
+				testdb.Eventually(t, "no start is in flight", func() bool { return relay.Stats().InFlight == 0 })
+				started := relay.Stats().Started
+				if started == 1000 {
+					t.Fatal("all had started before Temporal went")
+				}
+				for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+					if n := failed(t, s); n != 0 {
+						t.Fatalf("%d messages were failed", n)
+					}
+					if n := pending(t, s); n < 1000-int(started) {
+						t.Fatalf("%d rows wait, and only %d have started", n, started)
+					}
+				}
+				if n := relay.Stats().Started; n != started {
+					t.Errorf("%d starts while Temporal was away", n-started)
+				}
+				proxy.Set(testnet.Pass)
+				proxy.Break() // bytes are missing on the old connections: the frontend that is back knows none of them
+				testdb.Eventually(t, "an empty outbox", func() bool { return pending(t, s) == 0 })
+				countWorkflows(t, dial(t, temporal.FrontendAddr(), ns), 1000, "WorkflowType = 'welcome'")
+				if n := failed(t, s); n != 0 {
+					t.Errorf("%d messages were failed", n)
+				}
+				if st := relay.Stats(); st.Failed != 0 || st.Deleted != 1000 {
+					t.Errorf("stats: %+v", st)
+				}
+			})
+		})
+	}
+}
