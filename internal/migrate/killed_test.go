@@ -44,10 +44,10 @@ func TestTenProcessesMigrateAndTheFirstIsKilled(t *testing.T) {
 		at        place
 		version   int64 // recorded when it is killed
 	}{
-		{"the server works on its statement", "CREATE TABLE IF NOT EXISTS outbox_failed", onServer, 2},
-		{"a table is made and not recorded", "CREATE TABLE IF NOT EXISTS outbox_messages", afterServer, 0},
+		{"the server works on its statement", "outbox_failed (", onServer, 2},
+		{"a table is made and not recorded", "outbox_messages (", afterServer, 0},
 		{"its transaction is open", "INSERT IGNORE INTO outbox_messages", afterServer, 1},
-		{"before its last statement", "CREATE TABLE IF NOT EXISTS sends", beforeServer, 4},
+		{"before its last statement", "sends (", beforeServer, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
