@@ -5,6 +5,7 @@
 package testnet
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,7 @@ func New(t testing.TB, target func() string) *Proxy {
 		}
 		p.Set(Refuse)
 	})
-	go p.accept()
+	go p.accept(t.Context())
 	return p
 }
 
@@ -75,7 +76,7 @@ func (p *Proxy) Break() {
 
 func (p *Proxy) closeAll() {
 	for _, c := range p.open {
-		c.Close() // it may have ended by itself
+		_ = c.Close() // it may have ended by itself
 	}
 	p.open = nil
 }
@@ -89,27 +90,27 @@ func (p *Proxy) HalveAnswer(size int) <-chan struct{} {
 	return p.halved
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) accept(ctx context.Context) {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		p.connect(client)
+		p.connect(ctx, client)
 	}
 }
 
-func (p *Proxy) connect(client net.Conn) {
+func (p *Proxy) connect(ctx context.Context, client net.Conn) {
 	p.mu.Lock()
 	refused := p.mode == Refuse
 	p.mu.Unlock()
 	if refused {
-		client.Close()
+		_ = client.Close() // nothing was sent on it
 		return
 	}
-	server, err := net.Dial("tcp", p.target())
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target())
 	if err != nil {
-		client.Close()
+		_ = client.Close() // nothing was sent on it
 		return
 	}
 	p.mu.Lock()
@@ -127,7 +128,7 @@ func (p *Proxy) pipe(to, from net.Conn, cut *atomic.Bool, answers bool) {
 		n, err := from.Read(buf)
 		if answers && p.halves(n) {
 			cut.Store(true)
-			to.Write(buf[:n/2]) //nolint:errcheck // an end of the connection shows at the next read
+			_, _ = to.Write(buf[:n/2]) // an end of the connection shows at the next read
 			continue
 		}
 		pass := !cut.Load() && p.passes()
@@ -138,7 +139,7 @@ func (p *Proxy) pipe(to, from net.Conn, cut *atomic.Bool, answers bool) {
 		}
 		if err != nil {
 			if pass {
-				to.Close()
+				_ = to.Close() // it may have ended by itself
 			}
 			return
 		}
