@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,10 +43,7 @@ func churnTime(t *testing.T) time.Duration {
 func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
 		rec := newRecorder()
-		rec.answer = func(ctx context.Context, row *outbox.Row, _ int) Outcome {
-			if strings.HasPrefix(row.MessageID, farPrefix) {
-				return Outcome{Class: Away, Reason: "another relay's"}
-			}
+		rec.answer = func(ctx context.Context, _ *outbox.Row, _ int) Outcome {
 			sleep(ctx, rand.N(20*time.Millisecond))
 			return Outcome{}
 		}
@@ -54,7 +51,7 @@ func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 		for range 4 {
 			relays = append(relays, startRelay(t, s, rec, quick()))
 		}
-		all := churn(t, s, func(ctx context.Context) { deleteFromAfar(ctx, t, s) })
+		all := churn(t, s)
 		t.Logf("%+v", all.figures)
 		if all.Refused == 0 || all.Again == 0 || all.RolledBack == 0 {
 			t.Error("the producers have not met the relays")
@@ -78,8 +75,8 @@ func TestProducersSeeNoLockErrors(t *testing.T) { // scenario 17
 	})
 }
 
-// churn runs 16 producers and beside, until the time is over or something has failed.
-func churn(t *testing.T, s *testdb.Schema, beside func(ctx context.Context)) *producer {
+// churn runs 16 producers, and beside them four relays that are far away, until the time is over or something has failed.
+func churn(t *testing.T, s *testdb.Schema) *producer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), churnTime(t))
 	defer cancel()
@@ -96,7 +93,9 @@ func churn(t *testing.T, s *testdb.Schema, beside func(ctx context.Context)) *pr
 			}
 		})
 	}
-	running.Go(func() { beside(ctx) })
+	for i := range uint8(4) {
+		running.Go(func() { moveFromAfar(ctx, t, s, i, i+4, i+8, i+12) })
+	}
 	running.Wait()
 	all := newProducer(0, nil)
 	for _, p := range producers {
@@ -213,13 +212,11 @@ func (p *producer) add(other *producer) {
 	p.Slowest = max(p.Slowest, other.Slowest)
 }
 
-// farPrefix is of messages that only deleteFromAfar deletes.
-const farPrefix = "far:"
-
-// deleteFromAfar deletes on a relay's session to which every answer takes long, so that each delete is open for more than a
-// producer's lock time-out. One of its rows is there; the others, one between the keys of each producer, were deleted by the
-// relay that took the shard over.
-func deleteFromAfar(ctx context.Context, t *testing.T, s *testdb.Schema) {
+// moveFromAfar moves messages to outbox_failed on a relay's session to which every answer takes long, so that each of its
+// transactions is open for longer than a producer waits for a lock. The messages are gone: the relay that took the shards over
+// has moved them. They were in some producers' shards, between the keys that are enqueued now.
+func moveFromAfar(ctx context.Context, t *testing.T, s *testdb.Schema, shards ...uint8) {
+	var far atomic.Bool
 	cfg, err := mysql.ParseDSN(s.DSN)
 	if err != nil {
 		t.Error(err)
@@ -227,7 +224,7 @@ func deleteFromAfar(ctx context.Context, t *testing.T, s *testdb.Schema) {
 	}
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return farConn{c}, err
+		return farConn{c, &far}, err
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -247,36 +244,28 @@ func deleteFromAfar(ctx context.Context, t *testing.T, s *testdb.Schema) {
 		t.Error(err)
 		return
 	}
+	far.Store(true)
+	defer far.Store(false)
 	deleter := outbox.Table{}.NewDeleter(conn, kind)
 	for i := 0; ctx.Err() == nil && !t.Failed(); i++ {
-		if err := deleteFar(t.Context(), s, deleter, fmt.Sprintf("%s%d", farPrefix, i)); err != nil {
-			t.Errorf("a delete from afar: %v", err)
+		// Behind "fresh:" and before "natural:".
+		gone := outbox.Key{Shard: shards[i%len(shards)], MessageID: "gone", CreatedAt: "2026-01-01 00:00:00.000000"}
+		if moved, err := deleter.MoveToFailed(t.Context(), gone, outbox.ReasonNeverStarts, ""); moved || err != nil {
+			t.Errorf("a move from afar: %v, %v", moved, err)
 		}
 	}
 }
 
-func deleteFar(ctx context.Context, s *testdb.Schema, d *outbox.Deleter, id string) error {
-	if _, err := outbox.Enqueue(ctx, s.DB, message(id)); err != nil {
-		return err
-	}
-	there := outbox.Key{MessageID: id}
-	if err := s.DB.QueryRowContext(ctx, "SELECT shard, CAST(created_at AS CHAR) FROM outbox_messages WHERE message_id = ?", id).
-		Scan(&there.Shard, &there.CreatedAt); err != nil {
-		return err
-	}
-	keys := []outbox.Key{there}
-	for shard := range uint8(outbox.Shards) {
-		keys = append(keys, outbox.Key{Shard: shard, MessageID: "gone", CreatedAt: there.CreatedAt}) // behind "fresh:", before "natural:"
-	}
-	_, err := d.Delete(ctx, keys)
-	return err
+// farConn is a connection whose every answer takes long, once it is far.
+type farConn struct {
+	net.Conn
+	far *atomic.Bool
 }
-
-// farConn is a connection whose every answer takes long.
-type farConn struct{ net.Conn }
 
 func (c farConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	time.Sleep(500 * time.Millisecond)
+	if c.far.Load() {
+		time.Sleep(2 * time.Second)
+	}
 	return n, err
 }
