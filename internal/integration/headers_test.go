@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -31,7 +32,7 @@ func TestHeadersThatAreNotClear(t *testing.T) { // scenarios 16, 35
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			migrated(t, func(t *testing.T, s *testdb.Schema) {
-				ns, client := newNamespace(t, temporal, s, fmt.Sprintf("headers-%d", i), temporal.FrontendAddr())
+				ns, client := newNamespace(t, temporal, s, fmt.Sprintf("headers-%d", i), 24*time.Hour)
 				_, conds, _ := runRelay(t, s.DSN, client, ns, starter.Config{})
 				_, err := s.DB.ExecContext(t.Context(),
 					`INSERT INTO outbox_messages (message_id, event_type, payload, headers) VALUES ('bad', 'welcome', '{}', ?)`, c.headers)
