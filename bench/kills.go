@@ -179,34 +179,39 @@ func (s *shop) order(name, eventType string, n int) (ids []string, err error) {
 	return ids, nil
 }
 
-// finish resolves what is parked as the inbox shows it, until every workflow has closed.
+// finish resolves what is parked as the inbox shows it, until every workflow has closed. A Temporal that is slow to answer is
+// asked again.
 func (s *shop) finish(ids []string) (resolved int, err error) {
 	deadline := time.Now().Add(15 * time.Minute)
-	for {
-		open, err := s.list("ExecutionStatus = 'Running'")
-		if err != nil {
-			return resolved, err
+	for time.Now().Before(deadline) {
+		open, parked := 0, 0
+		if open, parked, err = s.look(); err == nil && open == 0 {
+			return resolved, nil
 		}
-		left, err := outbox.Table{}.Pending(s.ctx, s.db, 1)
-		if err != nil || len(open) == 0 && left == 0 {
-			return resolved, err
-		}
-		parked, err := s.list("OncepostState = 'parked'")
-		if err != nil {
-			return resolved, err
-		}
-		n, err := s.resolve(parked)
-		if resolved += n; err != nil {
-			return resolved, err
-		}
-		if time.Now().After(deadline) {
-			return resolved, fmt.Errorf("%d workflows of %d are open still", len(open), len(ids))
-		}
+		resolved += parked
 		time.Sleep(time.Second)
 	}
+	return resolved, errors.Join(fmt.Errorf("of %d messages some are open still", len(ids)), err)
 }
 
-func (s *shop) resolve(parked []string) (n int, err error) {
+// look counts the messages that are open, and resolves those that are parked.
+func (s *shop) look() (open, resolved int, err error) {
+	running, err := s.list("ExecutionStatus = 'Running'")
+	if err != nil {
+		return 0, 0, err
+	}
+	waiting, err := outbox.Table{}.Pending(s.ctx, s.db, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	parked, err := s.list("OncepostState = 'parked'")
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(running) + waiting, s.resolve(parked), nil
+}
+
+func (s *shop) resolve(parked []string) (n int) {
 	sent := s.received()
 	for _, id := range parked {
 		decision := workflows.DecisionResend
@@ -224,7 +229,7 @@ func (s *shop) resolve(parked []string) (n int, err error) {
 			n++ // otherwise it has been resolved already: the list is a moment old
 		}
 	}
-	return n, nil
+	return n
 }
 
 // received counts the inbox's mails by message.
