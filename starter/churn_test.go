@@ -20,12 +20,12 @@ import (
 	"github.com/oncepost/oncepost/outbox"
 )
 
-// churnEnv says for how long the producers of TestProducersSeeNoLockErrors work on each server, as "3m". Default 20s.
+// churnEnv says for how long the producers of TestProducersSeeNoLockErrors work on each server, as "3m". Default 15s.
 const churnEnv = "ONCEPOST_TEST_CHURN"
 
 func churnTime(t *testing.T) time.Duration {
 	t.Helper()
-	d, err := time.ParseDuration(or(os.Getenv(churnEnv), "20s"))
+	d, err := time.ParseDuration(or(os.Getenv(churnEnv), "15s"))
 	if err != nil {
 		t.Fatalf("%s: %v", churnEnv, err)
 	}

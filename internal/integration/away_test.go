@@ -25,7 +25,9 @@ func TestTemporalIsAway(t *testing.T) {
 		{"it takes connections and never answers", testnet.Silent, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it waits, most of the time
 			migrated(t, func(t *testing.T, s *testdb.Schema) {
+				t.Parallel()
 				proxy := testnet.New(t, temporal.FrontendAddr)
 				if c.before == 0 {
 					proxy.Set(c.mode)

@@ -39,7 +39,7 @@ type Purge struct {
 
 // Run purges every hour until ctx ends.
 func (p Purge) Run(ctx context.Context) {
-	for pause(ctx, time.Duration(rand.Int64N(int64(purgeEvery)))) { // not all workers at once
+	for pause(ctx, time.Duration(rand.Int64N(int64(purgeEvery)))) { //nolint:gosec // so that not all workers do it at once
 		deleted, err := p.Round(ctx)
 		switch {
 		case ctx.Err() != nil:
