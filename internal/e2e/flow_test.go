@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ func TestMessageBecomesOneMail(t *testing.T) {
 			t.Errorf("subject %q, from %q", mail.Subject, mail.From)
 		}
 		w.onceEach([]string{id})
+		w.explains(id)
 
 		// The same message again, when its row is gone: Temporal knows it. The one behind it shows that it was looked at.
 		w.must("enqueue", "welcome", "--payload", welcome("first.user@example.com"), "--id", id)
@@ -81,4 +83,25 @@ func TestRelayWithWorkerBoundsItsSends(t *testing.T) {
 		}
 	}
 	both.stop(syscall.SIGTERM)
+}
+
+// explains checks what `oncepost explain` says of a message that was sent, to a person and to a program.
+func (w *world) explains(id string) {
+	w.Helper()
+	text := w.must("explain", id, "--ui", "http://localhost:8233")
+	for _, part := range []string{"WORKFLOW", "mail 1 of 1", "LEDGER", "http://localhost:8233/namespaces/"} {
+		if !strings.Contains(text, part) {
+			w.Errorf("explain does not say %q", part)
+		}
+	}
+	var report struct {
+		MessageID string `json:"message_id"`
+		Ledger    []struct {
+			SES string `json:"ses_message_id"`
+		} `json:"ledger"`
+	}
+	if err := json.Unmarshal([]byte(w.must("explain", id, "--json")), &report); err != nil || report.MessageID != id || len(report.Ledger) != 1 || report.Ledger[0].SES == "" {
+		w.Errorf("explain --json: %+v, %v", report, err)
+	}
+	fails(w.T, w.env, 1, []string{"nothing is known of message absent"}, "oncepost", "explain", "absent")
 }
