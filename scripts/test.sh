@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests. Packages that link the Temporal server run without the race detector (it would double six minutes of compiling
-# and slow the server under test); all others run with it. ONCEPOST_TEST_DB=mysql or mariadb runs one server only.
+# and slow the server under test); all others run with it. Tests that run in parallel do little but wait. ONCEPOST_TEST_DB=mysql or mariadb runs one server only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/browser.sh
@@ -13,5 +13,5 @@ done < <(go list -test -f '{{if .ForTest}}{{.ForTest}}{{else}}{{.ImportPath}}{{e
 echo "test: ${#race[@]} packages with -race, then ${#plain[@]} that link the Temporal server" >&2
 status=0
 go test -race -p 2 -timeout 20m "$@" "${race[@]}" || status=$?
-go test -p 1 -timeout 20m "$@" "${plain[@]}" || status=$?
+go test -p 1 -parallel 6 -timeout 20m "$@" "${plain[@]}" || status=$?
 exit "$status"
