@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All tests. Packages that link the Temporal server run without the race detector (it would double six minutes of compiling
-# and slow the server under test); all others run with it. Tests that run in parallel do little but wait. ONCEPOST_TEST_DB=mysql or mariadb runs one server only.
+# and slow the server under test); all others run with it. Tests that run in parallel do little but wait.
+# ONCEPOST_TEST_DB=mysql or mariadb runs one server only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/browser.sh
