@@ -63,8 +63,10 @@ func (w *world) openShop(b *bench, binary string, delay, answerDelay time.Durati
 	if err != nil {
 		return nil, errors.Join(err, temporal.Stop(), os.RemoveAll(dir))
 	}
-	if _, err := inbox.Inject(sesstandin.Fault{Delay: sesstandin.Duration(delay), AnswerDelay: sesstandin.Duration(answerDelay)}); err != nil {
-		return nil, errors.Join(err, temporal.Stop(), os.RemoveAll(dir))
+	if f := (sesstandin.Fault{Delay: sesstandin.Duration(delay), AnswerDelay: sesstandin.Duration(answerDelay)}); f != (sesstandin.Fault{}) {
+		if _, err := inbox.Inject(f); err != nil {
+			return nil, errors.Join(err, temporal.Stop(), os.RemoveAll(dir))
+		}
 	}
 	server := httptest.NewServer(inbox.Handler())
 	s := &shop{world: w, inbox: inbox, sesURL: server.URL, address: temporal.FrontendAddr()}

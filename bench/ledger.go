@@ -19,7 +19,7 @@ import (
 
 type ledgerCmd struct {
 	Binary string `default:"bin/oncepost"`
-	Mails  int    `default:"2000"`
+	Mails  int    `default:"500"`
 	Tries  int    `default:"3"`
 }
 
