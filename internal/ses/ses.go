@@ -3,11 +3,8 @@
 package ses
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"mime"
 	"net/mail"
 	"time"
 
@@ -15,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
 	"github.com/aws/aws-sdk-go-v2/service/ses/types"
-	gomail "github.com/wneessen/go-mail"
 
 	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/sesraw"
 	"github.com/oncepost/oncepost/internal/sestag"
 )
 
@@ -49,11 +46,11 @@ type Mailer struct {
 func New(ctx context.Context, cfg Config) (*Mailer, error) {
 	m := &Mailer{cfg: cfg}
 	var err error
-	if m.from, err = parse("sender", cfg.From); err != nil {
+	if m.from, err = sesraw.Parse("sender", cfg.From); err != nil {
 		return nil, err
 	}
 	if cfg.ReplyTo != "" {
-		if m.replyTo, err = parse("reply-to address", cfg.ReplyTo); err != nil {
+		if m.replyTo, err = sesraw.Parse("reply-to address", cfg.ReplyTo); err != nil {
 			return nil, err
 		}
 	}
@@ -75,37 +72,14 @@ func New(ctx context.Context, cfg Config) (*Mailer, error) {
 	return m, nil
 }
 
-// parse reads an address of the configuration; what says whose it is.
-func parse(what, s string) (*mail.Address, error) {
-	a, err := mail.ParseAddress(s)
-	if err != nil {
-		return nil, fmt.Errorf("the %s is not an address like mail@example.com or Example <mail@example.com>", what)
-	}
-	if a, err = address(a.Name, a.Address); err != nil {
-		return nil, fmt.Errorf("the %s is not one that SES takes: %w", what, err)
-	}
-	return a, nil
-}
-
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
-	if endpoint != "" {
-		return aws.Config{
-			Region: "us-east-1", BaseEndpoint: aws.String(endpoint),
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "standin", SecretAccessKey: "standin"}, nil
-			}),
-		}, nil
-	}
 	// AWS_MAX_ATTEMPTS overrides either of the two settings alone.
-	aw, err := config.LoadDefaultConfig(ctx, config.WithRetryMaxAttempts(1),
+	aw, err := sesraw.AWS(ctx, endpoint, config.WithRetryMaxAttempts(1),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
-	if err != nil {
-		return aws.Config{}, fmt.Errorf("AWS configuration: %w", err)
+	if err == nil && aw.Region == "" {
+		err = sesraw.ErrNoRegion
 	}
-	if aw.Region == "" {
-		return aws.Config{}, errors.New("no AWS region: set AWS_REGION, or a profile with one")
-	}
-	return aw, nil
+	return aw, err
 }
 
 // Send implements activities.Mailer.
@@ -139,35 +113,18 @@ func (m *Mailer) Send(ctx context.Context, mail activities.Mail) activities.Answ
 	return activities.Answer{Verdict: activities.VerdictSent, ProviderID: *out.MessageId}
 }
 
-// compose writes the MIME message, with text and HTML as alternatives, and returns the recipient's bare address as well.
+// compose writes the MIME message, and returns the recipient's bare address as well.
 func (m *Mailer) compose(mail activities.Mail) (raw []byte, recipient string, err error) {
-	to, err := address(mail.To.Name, mail.To.Email)
+	to, err := sesraw.Address(mail.To.Name, mail.To.Email)
 	if err != nil {
 		return nil, "", fmt.Errorf("the recipient cannot be sent to: %w", err)
 	}
-	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	// The library's own setters fold at any space, and so change a name or a subject with two in a row.
-	set := func(header gomail.Header, value string) {
-		msg.SetGenHeaderPreformatted(header, fold(string(header), value))
-	}
-	set("From", m.from.String())
-	set("To", to.String())
-	if m.replyTo != nil {
-		set("Reply-To", m.replyTo.String())
-	}
-	set(gomail.HeaderSubject, mime.QEncoding.Encode("utf-8", mail.Subject))
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
-	msg.SetBodyString(gomail.TypeTextPlain, mail.Text)
-	msg.AddAlternativeString(gomail.TypeTextHTML, mail.HTML)
-	var b bytes.Buffer
-	if _, err := msg.WriteTo(&b); err != nil {
-		return nil, "", errors.New("the mail cannot be written as MIME")
-	}
-	if b.Len() > maxMail {
-		return nil, "", fmt.Errorf("the mail has %d bytes as MIME, and SES takes %d", b.Len(), maxMail)
-	}
-	return b.Bytes(), to.Address, nil
+	raw, err = m.message(mail, to).Compose()
+	return raw, to.Address, err
 }
 
-// maxMail is the largest mail that classic SES takes, encoded (its developer guide's page on quotas: 10 MB).
-const maxMail = 10 << 20
+func (m *Mailer) message(in activities.Mail, to *mail.Address) sesraw.Message {
+	return sesraw.Message{
+		From: m.from, To: []*mail.Address{to}, ReplyTo: m.replyTo, Subject: in.Subject, Text: in.Text, HTML: in.HTML,
+	}
+}

@@ -1,7 +1,10 @@
-package ses
+// Package sesraw is what all senders through SES share: addresses that SES takes, a mail as SendRawEmail wants it, and the
+// configuration of AWS's SDK. It sends nothing: what a refusal means is its user's to know.
+package sesraw
 
 import (
 	"errors"
+	"fmt"
 	"net/mail"
 	"strings"
 	"unicode"
@@ -16,9 +19,9 @@ const (
 	maxLabel  = 63
 )
 
-// address makes an address that SES takes, and whose name arrives as it is. SES has no SMTPUTF8: the local part must be
+// Address makes an address that SES takes, and whose name arrives as it is. SES has no SMTPUTF8: the local part must be
 // ASCII, and a domain in another script becomes Punycode. An error says what is wrong and repeats nothing of the address.
-func address(name, email string) (*mail.Address, error) {
+func Address(name, email string) (*mail.Address, error) {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return nil, errors.New("the display name has a line break, a tab or another control character")
 	}
@@ -33,7 +36,7 @@ func address(name, email string) (*mail.Address, error) {
 	if strings.ContainsFunc(local, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the part in front of the @ has a character that is not printable ASCII: SES cannot send to it")
 	}
-	host, err := domain(email[at+1:])
+	host, err := Domain(email[at+1:])
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +50,20 @@ func address(name, email string) (*mail.Address, error) {
 	return a, nil
 }
 
-// domain returns a domain in its ASCII form.
-func domain(d string) (string, error) {
+// Parse reads an address of the configuration; what says whose it is.
+func Parse(what, s string) (*mail.Address, error) {
+	a, err := mail.ParseAddress(s)
+	if err != nil {
+		return nil, fmt.Errorf("the %s is not an address like mail@example.com or Example <mail@example.com>", what)
+	}
+	if a, err = Address(a.Name, a.Address); err != nil {
+		return nil, fmt.Errorf("the %s is not one that SES takes: %w", what, err)
+	}
+	return a, nil
+}
+
+// Domain returns a domain in its ASCII form.
+func Domain(d string) (string, error) {
 	if strings.ContainsFunc(d, func(r rune) bool { return r >= 0x80 }) {
 		// Not for plain names: the profile refuses r3---sn.example.com, which exists.
 		ascii, err := idna.Lookup.ToASCII(d)
