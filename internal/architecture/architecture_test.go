@@ -51,6 +51,10 @@ var rules = []rule{
 	{pkg: "locks", own: nil, standardOnly: true, deny: map[string]string{
 		"net/http": "any service must be able to import locks, however small",
 	}},
+	{pkg: "alerts", own: []string{"internal/sesraw"}, deny: merge(noServer, map[string]string{
+		"go.temporal.io/": "an alert that Temporal is down cannot go through it", "database/sql": "an alert that the database is down cannot go through it",
+		"github.com/go-sql-driver/": "an alert that the database is down cannot go through it", "google.golang.org/grpc": "nothing but SES and a webhook is spoken to",
+	})},
 	{pkg: "templates", own: nil, deny: merge(noServer, noDriver, noAWS)},
 	{pkg: "activities", own: []string{"schemas", "templates"}, deny: merge(noServer, noAWS, map[string]string{
 		"github.com/go-sql-driver/mysql": "the ledger is behind an interface",
@@ -64,7 +68,8 @@ var rules = []rule{
 	})},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
-		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sestag",
+		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
+		"internal/sestag", "alerts",
 	}, deny: merge(noServer, map[string]string{
 		module + "/internal/sesstandin": "the stand-in is for development", module + "/internal/mysqlserver": "a production binary starts no database",
 	})},

@@ -95,6 +95,22 @@ func TestDisplayNames(t *testing.T) {
 	}
 }
 
+// A subject arrives as it was given, also one that looks encoded.
+func TestSubjects(t *testing.T) {
+	standin, url := standIn(t)
+	m := newMailer(t, Config{From: "mail@example.com", Endpoint: url})
+	for i, subject := range []string{
+		"Welcome", "김철수 👩‍👩‍👧‍👦", "two  spaces", "=?utf-8?q?x?=", "A =?utf-8?q?a=0D=0ABcc:_x@evil.test?= b", strings.Repeat("=? 긴 ", 60), "=?",
+	} {
+		in := mailTo("", "first.user@example.com")
+		in.Subject = subject
+		sent(t, m, in)
+		if got := standin.Mails()[i].Subject; got != subject {
+			t.Errorf("subject %q, want %q", got, subject)
+		}
+	}
+}
+
 // No fold changes a name or a subject, wherever two spaces stand.
 func TestFoldsAreSafe(t *testing.T) {
 	m := newMailer(t, Config{From: "mail@example.com", Endpoint: "http://127.0.0.1:1"})

@@ -2,10 +2,13 @@ package sesraw
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"mime"
 	"net/mail"
+	"strings"
+	"unicode/utf8"
 
 	gomail "github.com/wneessen/go-mail"
 )
@@ -40,7 +43,7 @@ func (m Message) Compose() ([]byte, error) {
 	if m.ReplyTo != nil {
 		set("Reply-To", m.ReplyTo.String())
 	}
-	set("Subject", mime.QEncoding.Encode("utf-8", m.Subject))
+	set("Subject", subject(m.Subject))
 	for _, h := range m.Headers {
 		set(h.Name, h.Value)
 	}
@@ -57,6 +60,27 @@ func (m Message) Compose() ([]byte, error) {
 		return nil, fmt.Errorf("the mail has %d bytes as MIME, and SES takes %d", b.Len(), maxMail)
 	}
 	return b.Bytes(), nil
+}
+
+// subject encodes what is not plain, and what would be read as encoded though it is not: a line break can hide in that.
+func subject(s string) string {
+	if !strings.Contains(s, "=?") {
+		return mime.QEncoding.Encode("utf-8", s)
+	}
+	const most = 45 // bytes, which base64 makes 60; an encoded word has at most 75
+	var words []string
+	word := ""
+	for _, r := range s {
+		if len(word)+utf8.RuneLen(r) > most {
+			words, word = append(words, word), ""
+		}
+		word += string(r)
+	}
+	words = append(words, word)
+	for i, w := range words {
+		words[i] = "=?utf-8?b?" + base64.StdEncoding.EncodeToString([]byte(w)) + "?="
+	}
+	return strings.Join(words, " ")
 }
 
 func list(all []*mail.Address) string {
