@@ -4,6 +4,7 @@ package ses
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/mail"
 	"time"
@@ -31,6 +32,7 @@ type Config struct {
 	// Endpoint is the URL of a stand-in. With it nothing of AWS's environment and profiles is read, and requests are
 	// signed with credentials that are worth nothing. Default: AWS, as its own settings say.
 	Endpoint string
+	Safety
 }
 
 // Mailer implements activities.Mailer. It is safe for concurrent use.
@@ -39,6 +41,7 @@ type Mailer struct {
 	cfg     Config
 	from    *mail.Address
 	replyTo *mail.Address
+	safety  safety
 }
 
 // New reads AWS's own environment variables and profile files (AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_SES, AWS_CA_BUNDLE,
@@ -54,9 +57,15 @@ func New(ctx context.Context, cfg Config) (*Mailer, error) {
 			return nil, err
 		}
 	}
+	if m.safety, err = newSafety(cfg.Safety); err != nil {
+		return nil, err
+	}
 	trial := activities.Mail{To: activities.Address{Email: "trial@example.com"}}
-	if _, _, err := m.compose(trial); err != nil { // better now than with every mail
+	if _, _, err := m.compose(trial); err != nil && !errors.Is(err, errNotAllowed) { // better now than with every mail
 		return nil, fmt.Errorf("compose a mail: %w", err)
+	}
+	if cfg.DryRun {
+		return m, nil // which needs nothing of AWS
 	}
 	if m.cfg.Timeout == 0 {
 		m.cfg.Timeout = 10 * time.Second
@@ -85,8 +94,14 @@ func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
 // Send implements activities.Mailer.
 func (m *Mailer) Send(ctx context.Context, mail activities.Mail) activities.Answer {
 	raw, to, err := m.compose(mail)
+	if errors.Is(err, errNotAllowed) {
+		return never("not_allowed", err.Error())
+	}
 	if err != nil {
 		return never("not_composed", err.Error())
+	}
+	if m.cfg.DryRun {
+		return activities.Answer{Verdict: activities.VerdictSent, ProviderID: DryRunID}
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
@@ -119,8 +134,12 @@ func (m *Mailer) compose(mail activities.Mail) (raw []byte, recipient string, er
 	if err != nil {
 		return nil, "", fmt.Errorf("the recipient cannot be sent to: %w", err)
 	}
-	raw, err = m.message(mail, to).Compose()
-	return raw, to.Address, err
+	msg := m.message(mail, to)
+	if err := m.safety.apply(&msg); err != nil {
+		return nil, "", err
+	}
+	raw, err = msg.Compose()
+	return raw, msg.To[0].Address, err
 }
 
 func (m *Mailer) message(in activities.Mail, to *mail.Address) sesraw.Message {
