@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 		cfg.Logger = slog.Default()
 	}
 	if cfg.Parked == nil {
-		cfg.Parked = logParked(cfg.Logger)
+		cfg.Parked = LogParked(cfg.Logger)
 	}
 	p, err := startPair(ctx, cfg, registry)
 	if p == nil || err != nil {
@@ -196,7 +196,8 @@ func newSends(cfg Config, fatal chan<- error) worker.Worker {
 	return w
 }
 
-func logParked(l *slog.Logger) func(context.Context, activities.Parked) error {
+// LogParked returns the default of Config.Parked.
+func LogParked(l *slog.Logger) func(context.Context, activities.Parked) error {
 	return func(_ context.Context, p activities.Parked) error {
 		l.Error("parked: a person must say what has happened", "message_id", p.MessageID, "event_type", p.EventType, "step", p.Step,
 			"recipient", p.Recipient, "class", p.Class)

@@ -25,6 +25,7 @@ type cli struct {
 	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
 	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
+	Alert   alertCmd   `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -23,6 +23,7 @@ type relayCmd struct {
 	config.Temporal `embed:""`
 	config.Mail     `embed:""`
 	config.Sends    `embed:""`
+	config.Alerts   `embed:""`
 
 	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
 	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
@@ -47,9 +48,13 @@ func (c *relayCmd) Run(a *app) (err error) {
 	defer temporal.Close()
 	var acts *activities.Activities
 	if c.WithWorker { // its configuration too is checked before anything is waited for
-		if acts, err = c.Activities(a.ctx); err != nil {
+		if acts, err = c.Activities(a.ctx, a.logger); err != nil {
 			return err
 		}
+	}
+	alerter, err := c.Alerts.New(a.logger)
+	if err != nil {
+		return err
 	}
 	db, err := c.AwaitMigrated(a.ctx, a.logger)
 	if err != nil {
@@ -65,6 +70,7 @@ func (c *relayCmd) Run(a *app) (err error) {
 		group.Go(func() error {
 			return serve.Run(ctx, serve.Config{
 				Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+				Alerter: alerter,
 			})
 		})
 	}

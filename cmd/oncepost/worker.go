@@ -12,6 +12,7 @@ type workerCmd struct {
 	config.Temporal `embed:""`
 	config.Mail     `embed:""`
 	config.Sends    `embed:""`
+	config.Alerts   `embed:""`
 }
 
 var errMaxSends = errors.New("--max-sends must be positive")
@@ -25,7 +26,11 @@ func (c *workerCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer temporal.Close()
-	acts, err := c.Activities(a.ctx) // the configuration is checked before anything is waited for
+	acts, err := c.Activities(a.ctx, a.logger) // the configuration is checked before anything is waited for
+	if err != nil {
+		return err
+	}
+	alerter, err := c.Alerts.New(a.logger)
 	if err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func (c *workerCmd) Run(a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return serve.Run(a.ctx, serve.Config{
-		Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
+		Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger, Alerter: alerter,
 		Started: func() { a.logger.Info("worker running", "namespace", namespace) },
 	})
 }

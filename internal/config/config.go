@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/alerts"
 	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/mysqldb"
 	"github.com/oncepost/oncepost/internal/ses"
@@ -122,6 +123,37 @@ type Mail struct {
 	ReplyTo          string `name:"mail-reply-to" env:"ONCEPOST_MAIL_REPLY_TO" placeholder:"ADDRESS" help:"Where answers go. Default: the sender."`
 	ConfigurationSet string `name:"ses-configuration-set" env:"ONCEPOST_SES_CONFIGURATION_SET" placeholder:"NAME" help:"SES configuration set, for delivery events."`
 	Templates        string `name:"templates" env:"ONCEPOST_TEMPLATES" type:"existingdir" placeholder:"DIR" help:"Templates beside the built-in ones: DIR/<event type>/<locale>/{subject.txt,body.txt,body.html}."`
+
+	Allow      []string `name:"mail-allow" env:"ONCEPOST_MAIL_ALLOW" placeholder:"RECIPIENT" help:"Outside production: the only addresses, and domains, that mails may go to, with commas between. A mail to anybody else fails for good. Default: all."`
+	RedirectTo string   `name:"mail-redirect-to" env:"ONCEPOST_MAIL_REDIRECT_TO" placeholder:"ADDRESS" help:"Outside production: every mail goes to this address; its subject and the header X-Oncepost-Intended-For name who was meant."`
+	DryRun     bool     `name:"dry-run" env:"ONCEPOST_DRY_RUN" help:"Do everything but the request to SES. Mails then count as sent, for good: not with a database of production."`
+}
+
+// Alerts says where alerts to people go. Package alerts reads the same variables where a program calls its Send.
+type Alerts struct {
+	AlertFrom     string `name:"alert-from" env:"ONCEPOST_ALERT_FROM" placeholder:"ADDRESS" help:"The sender of alerts: alerts@example.com or 'Example <alerts@example.com>'."`
+	AlertTo       string `name:"alert-to" env:"ONCEPOST_ALERT_TO" placeholder:"ADDRESSES" help:"Who gets alerts by mail, with commas between."`
+	AlertProfile  string `name:"alert-aws-profile" env:"ONCEPOST_ALERT_AWS_PROFILE" placeholder:"NAME" help:"AWS profile for alerts, best of another account than the mails'. Default: as AWS's own variables say."`
+	AlertRegion   string `name:"alert-aws-region" env:"ONCEPOST_ALERT_AWS_REGION" placeholder:"REGION" help:"AWS region for alerts. Default: the profile's, or as AWS's own variables say."`
+	AlertWebhook  string `name:"alert-webhook" env:"ONCEPOST_ALERT_WEBHOOK" placeholder:"URL" help:"Gets an alert as JSON where no mail could be sent. Keep it in the environment: others on the machine can see a flag."`
+	AlertEndpoint string `name:"alert-endpoint" env:"ONCEPOST_ALERT_ENDPOINT" placeholder:"URL" help:"An SES stand-in for alerts. Default: AWS."`
+}
+
+// Config is package alerts' own.
+func (a Alerts) Config(logger *slog.Logger) alerts.Config {
+	return alerts.Config{
+		From: a.AlertFrom, To: alerts.SplitAddresses(a.AlertTo), AWSProfile: a.AlertProfile, AWSRegion: a.AlertRegion,
+		Webhook: a.AlertWebhook, Endpoint: a.AlertEndpoint, Logger: logger,
+	}
+}
+
+// New returns nil where nothing says where alerts go.
+func (a Alerts) New(logger *slog.Logger) (*alerts.Alerter, error) {
+	cfg := a.Config(logger)
+	if !cfg.Set() {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	return alerts.New(cfg)
 }
 
 // Sends says how many mails are sent at once.
@@ -130,15 +162,32 @@ type Sends struct {
 }
 
 // Activities returns the activities with SES behind them. The ledger is the caller's to set.
-func (m Mail) Activities(ctx context.Context) (*activities.Activities, error) {
+func (m Mail) Activities(ctx context.Context, logger *slog.Logger) (*activities.Activities, error) {
 	if m.From == "" {
 		return nil, errors.New("ONCEPOST_MAIL_FROM is not set: give the address that mails come from")
 	}
-	mailer, err := ses.New(ctx, ses.Config{From: m.From, ReplyTo: m.ReplyTo, ConfigurationSet: m.ConfigurationSet})
+	mailer, err := ses.New(ctx, ses.Config{
+		From: m.From, ReplyTo: m.ReplyTo, ConfigurationSet: m.ConfigurationSet,
+		Safety: ses.Safety{Allow: m.Allow, RedirectTo: m.RedirectTo, DryRun: m.DryRun},
+	})
 	if err != nil {
 		return nil, err
 	}
+	m.warn(logger)
 	return NewActivities(mailer, m.Templates)
+}
+
+// warn says at the start what must never hold in production by mistake. It repeats no address.
+func (m Mail) warn(logger *slog.Logger) {
+	if m.DryRun {
+		logger.Warn("DRY RUN: no mail leaves, and each counts as sent for good (ONCEPOST_DRY_RUN)")
+	}
+	if m.RedirectTo != "" {
+		logger.Warn("REDIRECTED: every mail goes to one address, and none to its recipient (ONCEPOST_MAIL_REDIRECT_TO)")
+	}
+	if len(m.Allow) > 0 {
+		logger.Warn("RESTRICTED: mails to anybody but the allowed recipients fail for good (ONCEPOST_MAIL_ALLOW)", "entries", len(m.Allow))
+	}
 }
 
 // NewActivities returns the activities with the built-in schemas and templates, and the templates of a folder where

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/alerts"
 	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/worker"
 	"github.com/oncepost/oncepost/workflows"
@@ -25,6 +26,8 @@ type Config struct {
 	// Activities need no Ledger yet.
 	Activities *activities.Activities
 	Logger     *slog.Logger
+	// Alerter tells people of what waits for them. Default: the log alone does.
+	Alerter *alerts.Alerter
 	// MaxSends, Grace and Started are worker.Config's.
 	MaxSends int
 	Grace    time.Duration
@@ -47,6 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 	group.Go(func() error {
 		return worker.Run(ctx, worker.Config{
 			Client: cfg.Client, Activities: &acts, MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
+			Parked: parked(cfg),
 		}, workflows.Builtin())
 	})
 	return group.Wait()
