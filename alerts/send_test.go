@@ -188,3 +188,10 @@ func contexts(t *testing.T) map[string]context.Context {
 	t.Cleanup(cancelLate)
 	return map[string]context.Context{"no deadline": t.Context(), "cancelled": cancelled, "deadline is over": late}
 }
+
+// The URL of a webhook that is away is a secret too.
+func TestAWebhookThatIsAway(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.From, c.To = "", nil })
+	w.hook.Close()
+	w.fails(Alert{Title: "x"}, "webhook: it cannot be reached", "reached nobody")
+}

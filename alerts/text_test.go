@@ -41,10 +41,10 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 
 // Names with control characters are refused where the Alerter is made.
 func TestNamesCannotBeInjected(t *testing.T) {
-	const evil = "=?utf-8?q?Ops=0D=0ABcc:_x@evil.test?= <ops@example.com>"
+	const evil = "=?utf-8?q?Ops=0D=0ABcc=3A_x=40evil.test?= <ops@example.com>"
 	for name, cfg := range map[string]Config{"sender": {From: evil, To: []string{to}}, "recipient 1 of 1": {From: from, To: []string{evil}}} {
 		cfg.Endpoint = "http://127.0.0.1:1"
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "@evil") {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "display name has a line break") || strings.Contains(err.Error(), "@evil") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -111,7 +111,7 @@ func TestAParkedMailAlerts(t *testing.T) {
 			if !strings.Contains(m.Subject, "payment_failed is parked") || !strings.Contains(m.Text, "message_id: hold") || !strings.Contains(m.Text, "oncepost resolve") {
 				t.Errorf("%q: %q", m.Subject, m.Text)
 			}
-			p.await("parked: a person must say what has happened")
+			p.await(`msg="parked: a person must say what has happened"`) // the line stays
 		})
 	}
 }
