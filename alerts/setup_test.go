@@ -3,6 +3,7 @@ package alerts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -128,9 +129,9 @@ func (w *world) must(a Alert) {
 // fails sends an alert, and returns the error that it must end with.
 func (w *world) fails(a Alert, says ...string) *Error {
 	w.Helper()
-	err, ok := w.Send(w.Context(), a).(*Error)
-	if !ok {
-		w.Fatalf("no error, or another: %v", err)
+	var err *Error
+	if got := w.Send(w.Context(), a); !errors.As(got, &err) {
+		w.Fatalf("no error, or another: %v", got)
 	}
 	w.clean("error", err.Error())
 	for _, s := range says {

@@ -52,7 +52,7 @@ func (c *relayCmd) Run(a *app) (err error) {
 			return err
 		}
 	}
-	alerter, err := c.Alerts.New(a.logger)
+	alerter, err := c.Alerter(a.logger)
 	if err != nil {
 		return err
 	}

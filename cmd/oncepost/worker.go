@@ -30,7 +30,7 @@ func (c *workerCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	alerter, err := c.Alerts.New(a.logger)
+	alerter, err := c.Alerter(a.logger)
 	if err != nil {
 		return err
 	}

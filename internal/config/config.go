@@ -147,8 +147,8 @@ func (a Alerts) Config(logger *slog.Logger) alerts.Config {
 	}
 }
 
-// New returns nil where nothing says where alerts go.
-func (a Alerts) New(logger *slog.Logger) (*alerts.Alerter, error) {
+// Alerter is nil where nothing says where alerts go.
+func (a Alerts) Alerter(logger *slog.Logger) (*alerts.Alerter, error) {
 	cfg := a.Config(logger)
 	if !cfg.Set() {
 		return nil, nil //nolint:nilnil // as documented
