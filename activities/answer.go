@@ -1,6 +1,9 @@
 package activities
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Verdict is what a try of a send has come to. It is always one of five.
 type Verdict uint8
@@ -29,6 +32,31 @@ const (
 	ScopeQuota       Scope = "quota"       // all, until the day's quota is renewed
 	ScopeSender      Scope = "sender"      // all with this sender
 )
+
+// ClassDailyQuota is the class of the stop that ends when the provider's quota of the day is back.
+const ClassDailyQuota = "daily_quota"
+
+// Quota is what the provider lets the account send. Nothing in it says that sending is allowed at all.
+type Quota struct {
+	PerSecond   float64 // negative: no limit
+	PerDay      float64 // in 24 hours; negative: no limit
+	SentLastDay float64 // in the last 24 hours
+}
+
+// Of the quota of the day so much is kept for alerts: a share, within bounds.
+const (
+	reserveShare = 0.01
+	reserveLeast = 1
+	reserveMost  = 50
+)
+
+// LeftToday is how many mails may be sent still, without the reserve for alerts.
+func (q Quota) LeftToday() float64 {
+	if q.PerDay < 0 {
+		return math.Inf(1)
+	}
+	return q.PerDay - q.SentLastDay - min(max(q.PerDay*reserveShare, reserveLeast), reserveMost)
+}
 
 // Answer is what a Mailer made of a try.
 type Answer struct {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -34,13 +35,20 @@ type Config struct {
 	Own []any
 	// Parked tells people of an effect that waits for them. Default: a line in the log.
 	Parked func(ctx context.Context, p activities.Parked) error
+	// Stops are the stops that all worker processes share. Default: none; a send that meets a stop is then only tried again.
+	Stops Stops
+	// Look is how often Stops is looked at. Default 2 s.
+	Look time.Duration
+	// Report tells people that sending has stopped in this process, once for each stop, and that it goes on. Default: a line
+	// in the log.
+	Report func(r StopReport)
 	// MaxSends bounds the sends in flight in this process. Default 100.
 	MaxSends int
 	// Grace is how long a stop waits for sends in flight. Default 35 s, longer than any send takes.
 	Grace time.Duration
 	// Logger. Default slog.Default().
 	Logger *slog.Logger
-	// Started is called once both workers poll. Optional.
+	// Started is called once workflows are polled, and sends too unless they are stopped. Optional.
 	Started func()
 }
 
@@ -72,57 +80,60 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 	if cfg.Parked == nil {
 		cfg.Parked = LogParked(cfg.Logger)
 	}
-	p, err := startPair(ctx, cfg, registry)
-	if p == nil || err != nil {
+	if cfg.Look == 0 {
+		cfg.Look = lookTime
+	}
+	if cfg.Report == nil {
+		cfg.Report = logStop(cfg.Logger)
+	}
+	fatal := make(chan error, 2) // one for each worker
+	flows, err := startFlows(ctx, cfg, registry, fatal)
+	if flows == nil || err != nil {
 		return err // none where ctx has ended meanwhile
 	}
-	if cfg.Started != nil {
-		cfg.Started()
+	return serve(ctx, cfg, flows, fatal)
+}
+
+// serve governs the sends beside the workflows until ctx ends, or one of the workers for good.
+func serve(ctx context.Context, cfg Config, flows worker.Worker, fatal chan error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var sends sync.WaitGroup
+	start := func(m activities.Mailer, slots int) (polling, error) {
+		w := newSends(cfg, m, slots, fatal)
+		if err := w.Start(); err != nil {
+			return nil, fmt.Errorf("start on task queue %s: %w", schemas.SendTaskQueue, err)
+		}
+		return w, nil
 	}
+	sends.Go(func() { newGovernor(ctx, cfg, start).govern(ctx, cfg.Started) })
 	select {
 	case <-ctx.Done():
-	case err = <-p.fatal:
+	case err = <-fatal:
 		err = fmt.Errorf("worker: %w", err)
 	}
-	p.flows.Stop()
-	p.sends.Stop()
+	cancel()
+	flows.Stop()
+	sends.Wait()
 	return err
 }
 
-// pair is the two workers, which start and end together.
-type pair struct {
-	flows, sends worker.Worker
-	fatal        chan error // one for each worker
-}
-
-// startPair starts the workers once Temporal answers and has the namespace: a worker that is started before them must not
-// give up. It returns nil where ctx ends first.
-func startPair(ctx context.Context, cfg Config, registry workflows.Registry) (*pair, error) {
+// startFlows starts the worker of workflows once Temporal answers and has the namespace: a worker that is started before them
+// must not give up. It returns nil where ctx ends first.
+func startFlows(ctx context.Context, cfg Config, registry workflows.Registry, fatal chan<- error) (worker.Worker, error) {
 	for pause := firstPause; awaitTemporal(ctx, cfg); pause = min(2*pause, maxPause) {
-		p, err := newPair(cfg, registry) // anew each time: a worker starts only once
+		w := newFlows(cfg, registry, fatal) // anew each time: a worker starts only once
+		err := w.Start()
 		if err == nil {
-			return p, nil
+			return w, nil
 		}
 		if !noNamespace(err) {
-			return nil, err
+			return nil, fmt.Errorf("worker: start on task queue %s: %w", schemas.WorkflowTaskQueue, err)
 		}
 		cfg.Logger.Warn("the Temporal namespace does not exist, will try again", "error", err, "after", pause)
 		wait(ctx, pause)
 	}
 	return nil, nil //nolint:nilnil // stopped, which is no error
-}
-
-func newPair(cfg Config, registry workflows.Registry) (*pair, error) {
-	fatal := make(chan error, 2)
-	p := &pair{flows: newFlows(cfg, registry, fatal), sends: newSends(cfg, fatal), fatal: fatal}
-	if err := p.flows.Start(); err != nil {
-		return nil, fmt.Errorf("worker: start on task queue %s: %w", schemas.WorkflowTaskQueue, err)
-	}
-	if err := p.sends.Start(); err != nil {
-		p.flows.Stop()
-		return nil, fmt.Errorf("worker: start on task queue %s: %w", schemas.SendTaskQueue, err)
-	}
-	return p, nil
 }
 
 // noNamespace reports an answer that Temporal gives of a namespace that it does not have.
@@ -184,15 +195,17 @@ func newFlows(cfg Config, registry workflows.Registry, fatal chan<- error) worke
 	return w
 }
 
-func newSends(cfg Config, fatal chan<- error) worker.Worker {
+func newSends(cfg Config, mailer activities.Mailer, slots int, fatal chan<- error) worker.Worker {
+	acts := *cfg.Activities
+	acts.Mailer = mailer
 	w := worker.New(cfg.Client, schemas.SendTaskQueue, worker.Options{
 		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: cfg.MaxSends,
+		MaxConcurrentActivityExecutionSize: slots,
 		ActivityTaskPollerBehavior:         worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 		WorkerStopTimeout:                  cfg.Grace,
 		OnFatalError:                       func(err error) { report(fatal, err) },
 	})
-	w.RegisterActivity(cfg.Activities)
+	w.RegisterActivity(&acts)
 	return w
 }
 
@@ -202,6 +215,17 @@ func LogParked(l *slog.Logger) func(context.Context, activities.Parked) error {
 		l.Error("parked: a person must say what has happened", "message_id", p.MessageID, "event_type", p.EventType, "step", p.Step,
 			"recipient", p.Recipient, "class", p.Class)
 		return nil
+	}
+}
+
+func logStop(l *slog.Logger) func(StopReport) {
+	return func(r StopReport) {
+		args := []any{"scope", r.Scope, "class", r.Class, "cause", r.Text, "by", r.By}
+		if r.Resumed {
+			l.Info("sending goes on", args...)
+			return
+		}
+		l.Error("sending has stopped; no mail is lost", args...)
 	}
 }
 

@@ -3,8 +3,10 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,8 @@ type world struct {
 	namespace string
 	c         client.Client
 	standin   *sesstandin.Server
+	losing    atomic.Bool // a proxy drops every reply of the stand-in
+	mailer    *ses.Mailer
 }
 
 // eachWorld runs test in a world on each database, with a namespace of its own in one Temporal.
@@ -38,24 +42,44 @@ func eachWorld(t *testing.T, test func(w *world)) {
 
 func eachRetaining(t *testing.T, retention time.Duration, test func(w *world)) {
 	t.Helper()
+	eachUnmanned(t, retention, func(w *world) {
+		runWorker(w.t, w.s.DSN, w.c, w.mailer)
+		test(w)
+	})
+}
+
+// eachUnmanned is eachRetaining without a worker.
+func eachUnmanned(t *testing.T, retention time.Duration, test func(w *world)) {
+	t.Helper()
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
 		ns, c := newNamespace(t, temporal, s, "sends", retention)
-		standin, err := sesstandin.New(sesstandin.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		testdb.CloseAtEnd(t, standin)
-		server := httptest.NewServer(standin.Handler())
-		t.Cleanup(server.Close)
-		mailer, err := ses.New(t.Context(), ses.Config{From: "mail@example.com", Endpoint: server.URL, Timeout: 2 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		runWorker(t, s.DSN, c, mailer)
+		w := &world{t: t, s: s, namespace: ns, c: c}
+		w.openSES()
 		runRelay(t, s.DSN, c, ns, starter.Config{})
-		test(&world{t, s, ns, c, standin})
+		test(w)
 	})
+}
+
+// openSES opens the stand-in, behind a proxy that can lose its answers.
+func (w *world) openSES() {
+	w.t.Helper()
+	var err error
+	if w.standin, err = sesstandin.New(sesstandin.Config{}); err != nil {
+		w.t.Fatal(err)
+	}
+	testdb.CloseAtEnd(w.t, w.standin)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.losing.Load() {
+			w.standin.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		w.standin.Handler().ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(server.Close)
+	if w.mailer, err = ses.New(w.t.Context(), ses.Config{From: "mail@example.com", Endpoint: server.URL, Timeout: 2 * time.Second}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // fault makes the stand-in fail so many sends, in the way of a preset.

@@ -40,6 +40,9 @@ var ownTables = []struct {
 	{"sends", 5, []string{
 		"message_id", "step", "recipient", "content", "generation", "state", "token", "expires_at", "result_id", "error_class", "created_at",
 	}},
+	{"sending_stops", 6, []string{
+		"scope", "class", "cause", "stopped_by", "since", "lease_ends_at", "stops", "holder", "trial_ends_at",
+	}},
 }
 
 // refuseForeign looks at the tables that stand there before the migration which would make them. One with exactly our columns

@@ -14,8 +14,10 @@ import (
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/internal/stops"
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/worker"
 )
 
 var grantLine = regexp.MustCompile(`(?m)^GRANT (.+) ON app\.(\S+) TO 'oncepost_([a-z]+)'@'%';$`)
@@ -123,7 +125,28 @@ func workerWork(ctx context.Context, db *sql.DB) error {
 	if err := book.Settle(ctx, c.Key); err != nil {
 		return err
 	}
+	if err := stopAndResume(ctx, stops.New(db, stops.Config{Lease: time.Microsecond})); err != nil {
+		return err
+	}
 	return purge(ctx, db)
+}
+
+func stopAndResume(ctx context.Context, s *stops.Stops) error {
+	if err := s.Stop(ctx, worker.ScopeAll, "account_paused", "paused"); err != nil {
+		return err
+	}
+	h := worker.Holder{1}
+	if lasts, err := s.Try(ctx, worker.ScopeAll, h); err != nil || lasts == 0 {
+		return fmt.Errorf("try: %v: %w", lasts, err)
+	}
+	if err := s.Resume(ctx, worker.ScopeAll, h); err != nil {
+		return err
+	}
+	left, err := s.Standing(ctx)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("left: %v", left)
+	}
+	return err
 }
 
 // closed is a Keeper to whom all workflows have closed.

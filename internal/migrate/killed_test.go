@@ -47,7 +47,7 @@ func TestTenProcessesMigrateAndTheFirstIsKilled(t *testing.T) {
 		{"the server works on its statement", "outbox_failed (", onServer, 2},
 		{"a table is made and not recorded", "outbox_messages (", afterServer, 0},
 		{"its transaction is open", "INSERT IGNORE INTO outbox_messages", afterServer, 1},
-		{"before its last statement", "sends (", beforeServer, 4},
+		{"before its last statement", "sending_stops (", beforeServer, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {

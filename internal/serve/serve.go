@@ -1,5 +1,5 @@
-// Package serve runs a worker with all that belongs to it in a deployment: the ledger in MySQL, and the purge of what is old
-// in it.
+// Package serve runs a worker with all that belongs to it in a deployment: the ledger in MySQL, the purge of what is old in it,
+// the stops of sending, and the rate of sends.
 package serve
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/alerts"
 	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/internal/stops"
 	"github.com/oncepost/oncepost/worker"
 	"github.com/oncepost/oncepost/workflows"
 )
@@ -28,10 +29,14 @@ type Config struct {
 	Logger     *slog.Logger
 	// Alerter tells people of what waits for them. Default: the log alone does.
 	Alerter *alerts.Alerter
-	// MaxSends, Grace and Started are worker.Config's.
+	// MaxSends, Look, Report, Grace and Started are worker.Config's.
 	MaxSends int
+	Look     time.Duration
+	Report   func(r worker.StopReport)
 	Grace    time.Duration
 	Started  func()
+	// Stops says how long stops last.
+	Stops stops.Config
 }
 
 // Run runs the worker of the shipped event types until ctx ends.
@@ -49,7 +54,8 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 	group.Go(func() error {
 		return worker.Run(ctx, worker.Config{
-			Client: cfg.Client, Activities: &acts, MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
+			Client: cfg.Client, Activities: &acts, Stops: stops.New(cfg.DB, cfg.Stops), Look: cfg.Look, Report: cfg.Report,
+			MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
 			Parked: parked(cfg),
 		}, workflows.Builtin())
 	})

@@ -39,7 +39,7 @@ var table = []line{
 	{codes: []string{"ConfigurationSetDoesNotExist"}, answer: stop("no_configuration_set", activities.ScopeAccount, "SES knows no such configuration set")},
 	{codes: []string{"MailFromDomainNotVerified"}, answer: stop("sender_not_verified", activities.ScopeSender, "SES has not verified the MAIL FROM domain of the sender")},
 	{text: "not verified", answer: stop("sender_not_verified", activities.ScopeSender, "SES has not verified the sender, or the account is in the sandbox and the recipient is not verified")},
-	{text: "daily message quota", answer: stop("daily_quota", activities.ScopeQuota, "the account's quota of the day is used up")},
+	{text: "daily message quota", answer: stop(activities.ClassDailyQuota, activities.ScopeQuota, "the account's quota of the day is used up")},
 	{codes: []string{"Throttling", "TooManyRequests", "RequestLimitExceeded", "LimitExceeded"}, answer: later("throttled", throttlePause, "SES says that the sending rate is exceeded")},
 	{
 		codes: []string{

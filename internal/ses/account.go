@@ -1,0 +1,44 @@
+package ses
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/service/ses"
+
+	"github.com/oncepost/oncepost/activities"
+)
+
+// Quota asks SES for the account's quota. SES's own -1 means no limit.
+func (m *Mailer) Quota(ctx context.Context) (activities.Quota, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
+	defer cancel()
+	out, err := m.client.GetSendQuota(ctx, &ses.GetSendQuotaInput{})
+	if err != nil {
+		return activities.Quota{}, fmt.Errorf("GetSendQuota: %w", err)
+	}
+	return activities.Quota{PerSecond: out.MaxSendRate, PerDay: out.Max24HourSend, SentLastDay: out.SentLast24Hours}, nil
+}
+
+// Credentials tells the mailer's credentials from others: by the access key where it lasts, else by the host and the profile,
+// for a role's keys change by the hour. Nothing can be read from it.
+func (m *Mailer) Credentials(ctx context.Context) string {
+	if provider := m.client.Options().Credentials; provider != nil {
+		if c, err := provider.Retrieve(ctx); err == nil && !c.CanExpire && c.SessionToken == "" {
+			return fingerprint("key", c.AccessKeyID)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // all such hosts with this profile stop together
+	}
+	return fingerprint("host", host, os.Getenv("AWS_PROFILE"))
+}
+
+func fingerprint(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:8])
+}
