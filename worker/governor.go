@@ -310,8 +310,9 @@ func (g *governor) compare(stops []Stop) {
 	for _, s := range stops {
 		g.report(s)
 	}
-	for scope, s := range g.told {
-		if !slices.ContainsFunc(stops, func(s Stop) bool { return s.Scope == scope }) {
+	for _, scope := range g.scopes {
+		s, told := g.told[scope]
+		if told && !slices.ContainsFunc(stops, func(s Stop) bool { return s.Scope == scope }) {
 			delete(g.told, scope)
 			g.send(StopReport{Stop: s, Resumed: true})
 		}
