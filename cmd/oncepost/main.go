@@ -26,6 +26,7 @@ type cli struct {
 	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
 	Alert   alertCmd   `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
+	Sending sendingCmd `cmd:"" help:"Show, make or end a stop of sending."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

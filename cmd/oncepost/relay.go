@@ -38,8 +38,8 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return config.UsageError{Err: errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
-	if c.MaxSends <= 0 {
-		return config.UsageError{Err: errMaxSends}
+	if err := c.Sends.Check(); err != nil {
+		return err
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
@@ -71,6 +71,7 @@ func (c *relayCmd) Run(a *app) (err error) {
 			return serve.Run(ctx, serve.Config{
 				Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
 				Alerter: alerter,
+				Rate:    serve.Rate{Fixed: c.Rate, Share: c.Share},
 			})
 		})
 	}

@@ -15,11 +15,9 @@ type workerCmd struct {
 	config.Alerts   `embed:""`
 }
 
-var errMaxSends = errors.New("--max-sends must be positive")
-
 func (c *workerCmd) Run(a *app) (err error) {
-	if c.MaxSends <= 0 {
-		return config.UsageError{Err: errMaxSends}
+	if err := c.Sends.Check(); err != nil {
+		return err
 	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
@@ -41,6 +39,7 @@ func (c *workerCmd) Run(a *app) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return serve.Run(a.ctx, serve.Config{
 		Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger, Alerter: alerter,
+		Rate:    serve.Rate{Fixed: c.Rate, Share: c.Share},
 		Started: func() { a.logger.Info("worker running", "namespace", namespace) },
 	})
 }

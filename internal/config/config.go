@@ -156,10 +156,28 @@ func (a Alerts) Alerter(logger *slog.Logger) (*alerts.Alerter, error) {
 	return alerts.New(cfg)
 }
 
-// Sends says how many mails are sent at once.
+// Sends says how many mails are sent at once, and how many a second.
 type Sends struct {
-	MaxSends int `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process's worker."`
+	MaxSends int      `name:"max-sends" env:"ONCEPOST_WORKER_MAX_SENDS" default:"100" help:"Bound on sends in flight in this process's worker."`
+	Rate     *float64 `name:"send-rate" env:"ONCEPOST_SEND_RATE" placeholder:"N" help:"Mails a second, of all workers together: the limit of the task queue oncepost-send, so give all the same. 0: no limit. Default: what SES's GetSendQuota says, live, times --send-rate-share."`
+	Share    float64  `name:"send-rate-share" env:"ONCEPOST_SEND_RATE_SHARE" default:"0.9" help:"Share of the account's sending rate that oncepost takes, up to 1."`
 }
+
+// Check refuses numbers that make no sense.
+func (s Sends) Check() error {
+	switch {
+	case s.MaxSends <= 0:
+		return UsageError{errors.New("--max-sends must be positive")}
+	case s.Rate != nil && !(*s.Rate >= 0 && *s.Rate <= maxRate):
+		return UsageError{fmt.Errorf("--send-rate must be from 0 (no limit) to %d", maxRate)}
+	case !(s.Share > 0 && s.Share <= 1):
+		return UsageError{errors.New("--send-rate-share must be more than 0, and 1 at most")}
+	}
+	return nil
+}
+
+// maxRate is more than any account has.
+const maxRate = 1_000_000
 
 // Activities returns the activities with SES behind them. The ledger is the caller's to set.
 func (m Mail) Activities(ctx context.Context, logger *slog.Logger) (*activities.Activities, error) {

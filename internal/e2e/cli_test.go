@@ -32,6 +32,10 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--grace", "0s"},
 		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-sends", "0"},
 		{"oncepost", "worker", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--max-sends", "-1"},
+		{"oncepost", "worker", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--send-rate", "-1"},
+		{"oncepost", "relay", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--send-rate-share", "1.1"},
+		{"oncepost", "sending", "stop", "--by", "x"},
+		{"oncepost", "sending", "stop", "--why", "y"},
 		{"oncepost", "migrate", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--wait", "0s"},
 		{"oncepost", "enqueue", "welcome"}, // no payload
 		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},

@@ -234,11 +234,16 @@ func runWorker(t *testing.T, dsn string, c client.Client, mailer activities.Mail
 func migrated(t *testing.T, f func(t *testing.T, s *testdb.Schema)) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		if _, err := migrate.Up(t.Context(), s.DB); err != nil {
-			t.Fatal(err)
-		}
+		migrateUp(t, s)
 		f(t, s)
 	})
+}
+
+func migrateUp(t *testing.T, s *testdb.Schema) {
+	t.Helper()
+	if _, err := migrate.Up(t.Context(), s.DB); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func enqueue(t *testing.T, s *testdb.Schema, ms ...outbox.Message) {

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/oncepost/oncepost/activities"
-	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/schemas"
 	"github.com/oncepost/oncepost/worker"
@@ -69,9 +68,7 @@ func TestWorkerWaitsForItsNamespace(t *testing.T) {
 func activitiesOn(t *testing.T, box *mailbox) *activities.Activities {
 	t.Helper()
 	s := testdb.NewSchema(t, testdb.Flavours()[0])
-	if _, err := migrate.Up(t.Context(), s.DB); err != nil {
-		t.Fatal(err)
-	}
+	migrateUp(t, s)
 	return newActivities(t, s.DSN, box)
 }
 

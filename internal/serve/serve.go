@@ -37,6 +37,9 @@ type Config struct {
 	Started  func()
 	// Stops says how long stops last.
 	Stops stops.Config
+	Rate  Rate
+	// RateEvery is how often the rate is looked at. Default 1 minute.
+	RateEvery time.Duration
 }
 
 // Run runs the worker of the shipped event types until ctx ends.
@@ -47,9 +50,21 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	acts := *cfg.Activities
 	acts.Ledger = book
+	if cfg.Rate.Share == 0 {
+		cfg.Rate.Share = 0.9
+	}
+	if cfg.RateEvery == 0 {
+		cfg.RateEvery = rateEvery
+	}
+	account, _ := acts.Mailer.(worker.Account) // another Mailer has no quota to ask for
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		ledger.Purge{DB: cfg.DB, Keeper: Keeper{cfg.Client, cfg.Namespace}, Logger: cfg.Logger}.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		r := rater{client: cfg.Client, namespace: cfg.Namespace, account: account, rate: cfg.Rate, logger: cfg.Logger, every: cfg.RateEvery}
+		r.run(ctx)
 		return nil
 	})
 	group.Go(func() error {
