@@ -15,10 +15,11 @@ import (
 	"github.com/oncepost/oncepost/activities"
 )
 
-// records is Stops in memory, on the test's clock. It can be away.
+// records is Stops in memory, on the test's clock. It can be away, or take no stops.
 type records struct {
 	mu   sync.Mutex
 	away bool
+	full bool
 	rows map[string]*record
 }
 
@@ -49,6 +50,12 @@ func (r *records) setAway(away bool) {
 	r.away = away
 }
 
+func (r *records) setFull(full bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.full = full
+}
+
 func (r *records) Standing(_ context.Context, scopes ...string) (all []Stop, err error) {
 	for _, scope := range scopes {
 		err = r.with(scope, func(row *record) {
@@ -63,11 +70,15 @@ func (r *records) Standing(_ context.Context, scopes ...string) (all []Stop, err
 }
 
 func (r *records) Stop(_ context.Context, scope, class, text string) error {
-	return r.with(scope, func(row *record) {
-		if row == nil {
+	var full error
+	err := r.with(scope, func(row *record) {
+		if r.full {
+			full = errAway
+		} else if row == nil {
 			r.rows[scope] = &record{Stop: Stop{Scope: scope, Class: class, Text: text, Stops: 1}, lease: time.Now().Add(lease)}
 		}
 	})
+	return errors.Join(err, full)
 }
 
 func (r *records) Try(_ context.Context, scope string, h Holder) (lasts time.Duration, err error) {
@@ -276,13 +287,15 @@ func TestARunOfUnknowns(t *testing.T) {
 			p.sends(string(rune('a'+i)), unknown)
 		}
 		p.polls(0)
+		p.told("stopped all")
+		p.end()
+		other := newProcess(t, r) // has seen no unknown itself
 		passes(lease)
-		p.polls(1)
-		p.sends("f", unknown)
-		if p.polls(0); r.stops(ScopeAll) != 2 {
+		other.polls(1)
+		other.sends("f", unknown)
+		if other.polls(0); r.stops(ScopeAll) != 2 {
 			t.Errorf("%d stops", r.stops(ScopeAll))
 		}
-		p.told("stopped all")
 	})
 }
 
@@ -320,6 +333,22 @@ func TestTheRecordsAreAway(t *testing.T) {
 			t.Error("the stop is not recorded")
 		}
 		p.told("stopped all")
+	})
+}
+
+// A stop that can be read nowhere, because it cannot be written, holds all the same.
+func TestAStopThatCannotBeRecorded(t *testing.T) {
+	governed(t, func(t *testing.T, r *records) {
+		p := newProcess(t, r)
+		r.setFull(true)
+		p.sends("1", verdict(activities.VerdictStop))
+		passes(time.Minute)
+		p.polls(0)
+		r.setFull(false)
+		passes(0)
+		if p.polls(0); r.stops(ScopeAll) != 1 {
+			t.Error("the stop is not recorded")
+		}
 	})
 }
 
