@@ -154,6 +154,7 @@ func (p *process) start(m activities.Mailer, slots int) (polling, error) {
 	p.set(m, slots)
 	return p, nil
 }
+
 func newProcess(t *testing.T, r *records) *process {
 	t.Helper()
 	p := &process{t: t, said: &strings.Builder{}}

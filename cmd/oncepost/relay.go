@@ -38,7 +38,7 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return config.UsageError{Err: errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
-	if err := c.Sends.Check(); err != nil {
+	if err := c.CheckSends(); err != nil {
 		return err
 	}
 	temporal, namespace, err := c.Dial(a.logger)

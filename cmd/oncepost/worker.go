@@ -16,7 +16,7 @@ type workerCmd struct {
 }
 
 func (c *workerCmd) Run(a *app) (err error) {
-	if err := c.Sends.Check(); err != nil {
+	if err := c.CheckSends(); err != nil {
 		return err
 	}
 	temporal, namespace, err := c.Dial(a.logger)

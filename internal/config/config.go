@@ -163,8 +163,8 @@ type Sends struct {
 	Share    float64  `name:"send-rate-share" env:"ONCEPOST_SEND_RATE_SHARE" default:"0.9" help:"Share of the account's sending rate that oncepost takes, up to 1."`
 }
 
-// Check refuses numbers that make no sense.
-func (s Sends) Check() error {
+// CheckSends refuses numbers that make no sense.
+func (s Sends) CheckSends() error {
 	switch {
 	case s.MaxSends <= 0:
 		return UsageError{errors.New("--max-sends must be positive")}
