@@ -84,7 +84,7 @@ func Run(ctx context.Context, cfg Config, registry workflows.Registry) error {
 		cfg.Look = lookTime
 	}
 	if cfg.Report == nil {
-		cfg.Report = logStop(cfg.Logger)
+		cfg.Report = LogStop(cfg.Logger)
 	}
 	fatal := make(chan error, 2) // one for each worker
 	flows, err := startFlows(ctx, cfg, registry, fatal)
@@ -218,7 +218,8 @@ func LogParked(l *slog.Logger) func(context.Context, activities.Parked) error {
 	}
 }
 
-func logStop(l *slog.Logger) func(StopReport) {
+// LogStop returns the default of Config.Report.
+func LogStop(l *slog.Logger) func(StopReport) {
 	return func(r StopReport) {
 		args := []any{"scope", r.Scope, "class", r.Class, "cause", r.Text, "by", r.By}
 		if r.Resumed {

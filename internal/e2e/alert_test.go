@@ -116,6 +116,30 @@ func TestAParkedMailAlerts(t *testing.T) {
 	}
 }
 
+// TestAPausedAccountAlerts: scenario 46, with the account of the mails and that of the alerts paused. The webhook and the error log
+// carry the alert, no message is spent, and after it is put right a person need not wait for the trial.
+func TestAPausedAccountAlerts(t *testing.T) {
+	w := one(t)
+	w.must("migrate")
+	env, ses := alertEnv(t)
+	hook, posts := newWebhook(t, http.StatusOK)
+	w.env = append(append(w.env, env[len(env)-3:]...), "ONCEPOST_ALERT_WEBHOOK="+hook)
+	addFault(t, ses, paused)
+	addFault(t, w.ses, paused)
+	p := w.start("oncepost", "relay", "--with-worker")
+	ids := w.enqueue(3)
+	p.await(`msg="sending has stopped; no mail is lost"`)
+	p.await(`msg=alert title="sending has stopped: account_paused"`)
+	until(t, "the webhook has it", func() bool {
+		s, _ := posts.Load().(string)
+		return strings.Contains(s, "sending has stopped: account_paused")
+	})
+	clearFaults(t, w.ses)
+	w.must("sending", "resume")
+	w.mails(len(ids))
+	w.onceEach(ids)
+}
+
 // TestSafetyOutsideProduction: flags and variables reach the worker, alone and with a relay, and it says so.
 func TestSafetyOutsideProduction(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -84,7 +84,17 @@ func refuse(t *testing.T, ses string) {
 // addFault injects a fault into the stand-in.
 func addFault(t *testing.T, ses, fault string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ses+"/_standin/faults", strings.NewReader(fault))
+	controlFaults(t, http.MethodPost, ses, fault)
+}
+
+func clearFaults(t *testing.T, ses string) {
+	t.Helper()
+	controlFaults(t, http.MethodDelete, ses, "")
+}
+
+func controlFaults(t *testing.T, method, ses, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, ses+"/_standin/faults", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +105,7 @@ func addFault(t *testing.T, ses, fault string) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("add a fault: %s", response.Status)
+		t.Fatalf("%s faults: %s", method, response.Status)
 	}
 }
 

@@ -25,12 +25,12 @@ func TestSendingStopStatusResume(t *testing.T) {
 		t.Fatal(out)
 	}
 	sending([]string{"sending is not stopped"}, "status")
-	sending([]string{"sending is stopped"}, "stop", "--by", "Ann", "--why", "wrong prices")
-	sending([]string{"SCOPE", "all", "person", "Ann", "wrong prices", "oncepost sending resume"}, "status")
+	sending([]string{"sending is stopped"}, "stop", "--by", "someone", "--why", "wrong prices")
+	sending([]string{"SCOPE", "all", "person", "someone", "wrong prices", "oncepost sending resume"}, "status")
 	var status struct {
 		Stops []struct{ Scope, Class, By, Cause string }
 	}
-	if out := sending(nil, "status", "--json"); json.Unmarshal([]byte(out), &status) != nil || len(status.Stops) != 1 || status.Stops[0].By != "Ann" {
+	if out := sending(nil, "status", "--json"); json.Unmarshal([]byte(out), &status) != nil || len(status.Stops) != 1 || status.Stops[0].By != "someone" {
 		t.Errorf("%+v: %s", status, out)
 	}
 	both := w.start("oncepost", "relay", "--with-worker", "--send-rate", "7")

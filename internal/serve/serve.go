@@ -29,12 +29,13 @@ type Config struct {
 	Logger     *slog.Logger
 	// Alerter tells people of what waits for them. Default: the log alone does.
 	Alerter *alerts.Alerter
-	// MaxSends, Look, Report, Grace and Started are worker.Config's.
+	// MaxSends, Look, Grace and Started are worker.Config's.
 	MaxSends int
 	Look     time.Duration
-	Report   func(r worker.StopReport)
 	Grace    time.Duration
 	Started  func()
+	// Report is worker.Config's. Default: the log and the Alerter.
+	Report func(r worker.StopReport)
 	// Stops says how long stops last.
 	Stops stops.Config
 	Rate  Rate
@@ -55,6 +56,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.RateEvery == 0 {
 		cfg.RateEvery = rateEvery
+	}
+	if cfg.Report == nil {
+		cfg.Report = stopped(cfg)
 	}
 	account, _ := acts.Mailer.(worker.Account) // another Mailer has no quota to ask for
 	group, ctx := errgroup.WithContext(ctx)
