@@ -97,7 +97,7 @@ func (silent) Warn(string, ...any)  {}
 func (silent) Error(string, ...any) {}
 
 func (s *shop) worker(binary string, slots int) *exec.Cmd {
-	cmd := s.process(binary, s.address, "worker", fmt.Sprint("--max-sends=", slots))
+	cmd := s.process(binary, s.address, "worker", "--send-rate=0", fmt.Sprint("--max-sends=", slots))
 	cmd.Stderr = nil // it tells of each send that an earlier worker has left
 	cmd.Env = append(cmd.Env, "ONCEPOST_MAIL_FROM=mail@example.com", "AWS_ENDPOINT_URL_SES="+s.sesURL, "AWS_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any")

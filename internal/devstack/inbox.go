@@ -11,8 +11,13 @@ import (
 	"github.com/oncepost/oncepost/internal/sesstandin"
 )
 
+// sendRate is the pretended account's, in mails a second. SES gives a new account 14; at that rate a mail of somebody who tries
+// things out waits for the one before.
+const sendRate = 1000
+
 func (s *Stack) startInbox(ctx context.Context) (string, error) {
 	inbox, err := sesstandin.New(sesstandin.Config{
+		Quota:       sesstandin.Quota{MaxSendRate: sendRate},
 		Dir:         filepath.Join(s.opts.Dir, "mails"),
 		WorkflowURL: s.workflows() + "/{message_id}",
 		Logger:      s.opts.Logger.With("component", "ses"),
