@@ -65,6 +65,11 @@ func TestEmojiAndKorean(t *testing.T) {
 	if !strings.Contains(m.Text, long) || !strings.Contains(m.Text, "고객: 👩‍👩‍👧") {
 		t.Errorf("text %q", m.Text)
 	}
+	// SES has no SMTPUTF8: nothing but ASCII may stand in a header.
+	headers, _, _ := strings.Cut(string(m.Raw), "\r\n\r\n")
+	if at := strings.IndexFunc(headers, func(r rune) bool { return r > '~' }); at >= 0 {
+		t.Errorf("not ASCII: %q", headers[at:])
+	}
 	for line := range strings.Lines(string(m.Raw)) {
 		if len(line) > 1000 {
 			t.Errorf("a line of %d bytes", len(line))
