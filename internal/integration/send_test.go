@@ -11,7 +11,9 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -218,6 +220,45 @@ func TestResetSendsNothing(t *testing.T) {
 			w.t.Errorf("%+v; %d mails", r, w.mails())
 		}
 	})
+}
+
+// An activity that is reset in the web UI, while it waits for its next attempt and in the middle of one, sends nothing twice.
+func TestResetOfAnActivitySendsNothing(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		w.fault("throttle", 1)
+		enqueue(w.t, w.s, paymentFailed("waits"))
+		w.resetActivity("waits", func(a *workflowpb.PendingActivityInfo) bool { return a.GetLastFailure() != nil })
+		if r := w.result("waits"); r.Sends[0].SESMessageID == "" || w.mails() != 1 {
+			w.t.Errorf("%+v; %d mails", r, w.mails())
+		}
+		if _, err := w.standin.Inject(sesstandin.Fault{AnswerDelay: sesstandin.Duration(1500 * time.Millisecond), Times: 1}); err != nil {
+			w.t.Fatal(err)
+		}
+		enqueue(w.t, w.s, paymentFailed("sends"))
+		testdb.Eventually(w.t, "SES has the mail", func() bool { return w.mails() == 2 })
+		w.resetActivity("sends", func(a *workflowpb.PendingActivityInfo) bool {
+			return a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
+		})
+		if r := w.result("sends"); r.Sends[0].SESMessageID == "" || r.Sends[0].Resolved != nil || w.mails() != 2 {
+			w.t.Errorf("%+v; %d mails", r, w.mails())
+		}
+	})
+}
+
+// resetActivity resets the send of a workflow, with its heartbeat details, once it is in a state.
+func (w *world) resetActivity(id string, when func(a *workflowpb.PendingActivityInfo) bool) {
+	w.t.Helper()
+	testdb.Eventually(w.t, "the send of "+id+" is in the state", func() bool {
+		d, err := w.c.DescribeWorkflowExecution(w.t.Context(), id, "")
+		return err == nil && len(d.GetPendingActivities()) == 1 && when(d.GetPendingActivities()[0])
+	})
+	_, err := w.c.WorkflowService().ResetActivity(w.t.Context(), &workflowservice.ResetActivityRequest{
+		Namespace: w.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id},
+		Activity: &workflowservice.ResetActivityRequest_Type{Type: "Send"}, ResetHeartbeat: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // TestOneDecisionIsOneMail: scenario 45. A reset replays the update, or asks as if nothing had been decided.
