@@ -55,6 +55,9 @@ func NewSchemaOn(t testing.TB, server *mysqlserver.Server) *Schema {
 // drop ends the sessions that the test has left in the database, since one with an open transaction would block the
 // drop for ever, and drops it.
 func (s *Schema) drop() {
+	if err := s.DB.Close(); err != nil { // before its sessions are killed: it says goodbye to the server
+		s.t.Error(err)
+	}
 	s.cleanUp(func(ctx context.Context, root *sql.DB) error {
 		return errors.Join(killSessions(ctx, root, "db = ?", s.Name), dropped(ctx, root, "DATABASE "+s.Name))
 	})
