@@ -145,8 +145,9 @@ func behindUUIDs(now time.Time) string {
 	return fmt.Sprintf("%012x", now.Add(24*time.Hour).UnixMilli())[:8]
 }
 
-// advance moves the cursors over a page, and reports whether any shard has more. fresh says how many of its rows were new.
-func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more bool) {
+// advance moves the cursors over a page, and reports of each lane whether it has more. fresh says how many of its rows were
+// new.
+func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[outbox.Shards]int, took time.Duration, now time.Time) (more [2]bool) {
 	c.took = took
 	asks, short, i := 0, 0, 0 // of the others
 	for _, p := range asked {
@@ -156,8 +157,8 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 			last = rows[i].MessageID
 		}
 		full := n == p.Limit
-		more = more || full
 		lane := laneOf(p.Shard)
+		more[lane] = more[lane] || full
 		if lane == others {
 			if asks++; !full {
 				short++
@@ -171,12 +172,13 @@ func (c *cursors) advance(asked []outbox.Position, rows []outbox.Row, fresh *[ou
 	}
 	// Some pages say nothing of what waits in shards that they leave out, or before the keys they set out behind.
 	if asks > 0 {
-		more = more || c.lean || c.probes[others].turn
+		more[others] = more[others] || c.lean || c.probes[others].turn
 		if !c.probes[others].turn {
 			c.lean = short == 0
 		}
 	}
-	return more || c.probes[express].turn && c.probes[express].behind
+	more[express] = more[express] || c.probes[express].turn && c.probes[express].behind
+	return more
 }
 
 // moved takes a page of a probe in one shard, and reports whether it met what a forward read would not have.

@@ -45,8 +45,10 @@ func othersAsked(asked []outbox.Position) (shards []uint8) {
 func turnPage(c *cursors, rooms int, some map[uint8]int, now time.Time) (asked []outbox.Position, more bool) {
 	asked = c.positions(all(), [2]int{rooms, rooms}, now)
 	rows, fresh := pageOf(asked, some)
-	return asked, c.advance(asked, rows, &fresh, time.Millisecond, now)
+	return asked, anyLane(c.advance(asked, rows, &fresh, time.Millisecond, now))
 }
+
+func anyLane(more [2]bool) bool { return more[express] || more[others] }
 
 // forwardPage goes on until a page is no probe's of the others.
 func forwardPage(c *cursors, rooms int, some map[uint8]int, now time.Time) (asked []outbox.Position, more bool) {
@@ -115,14 +117,14 @@ func TestWhatDoesNotShowThatAllWasSeen(t *testing.T) {
 	now := time.Now()
 	var none [outbox.Shards]int
 	c := cursors{lean: true, probes: [2]probe{{next: now.Add(time.Hour)}, {next: now.Add(time.Hour)}}}
-	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); !more || c.lean {
+	if more := anyLane(c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now)); !more || c.lean {
 		t.Errorf("an empty lean page: more %v, lean %v", more, c.lean)
 	}
 	c = cursors{}
-	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); !more || !c.probes[others].turn {
+	if more := anyLane(c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now)); !more || !c.probes[others].turn {
 		t.Errorf("an empty probe: more %v, turn %v", more, c.probes[others].turn)
 	}
-	if more := c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now); more {
+	if more := anyLane(c.advance(c.positions(all(), [2]int{leanRows, leanRows}, now), nil, &none, 0, now)); more {
 		t.Error("an empty forward page of all shards claims that there is more")
 	}
 }
@@ -144,7 +146,7 @@ func TestProbesSetOutBehindTheUUIDsAfterABacklog(t *testing.T) {
 						t.Errorf("shard %d is probed from %q, want %q", p.Shard, p.After, want)
 					}
 				}
-				if more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now); want != "" && !more {
+				if more := c.advance(asked, nil, &[outbox.Shards]int{}, time.Millisecond, now); want != "" && !more[lane] {
 					t.Error("an empty probe from behind the UUIDs was taken for an empty table")
 				}
 				c.advance(c.positions(all(), [2]int{outbox.Shards, outbox.Shards}, now), nil, &[outbox.Shards]int{}, time.Millisecond, now)
@@ -176,4 +178,51 @@ func TestABacklogOfTheOthersKeepsNoProbeBack(t *testing.T) {
 	if due := 16 * pages / 4; heads < due/2 {
 		t.Errorf("the heads of express shards were read %d times; about %d were due", heads, due)
 	}
+}
+
+// TestTheExpressLaneIsGlancedAtBesideABacklog: it is asked with one arm, until it has a backlog of its own; then it is paged, for as
+// long as that lasts and no longer.
+func TestTheExpressLaneIsGlancedAtBesideABacklog(t *testing.T) {
+	cfg, err := quick().withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{relay: &Relay{cfg: cfg, rows: newInflight(), finds: newFinished()}, pace: pace{done: func() int64 { return 0 }}}
+	now := time.Now()
+	look := func(glanced, expressPages int, backlog bool) {
+		t.Helper()
+		a := r.ask(all(), now)
+		if n := len(a.positions) - len(othersAsked(a.positions)); len(a.glance.Shards) != glanced || n != expressPages {
+			t.Fatalf("glanced at %d shards, paged %d express ones; want %d and %d", len(a.glance.Shards), n, glanced, expressPages)
+		}
+		some := noExpress()
+		for shard := uint8(0); shard < outbox.FirstExpressShard && !backlog; shard++ {
+			some[shard] = 0
+		}
+		rows, fresh := pageOf(a.positions, some)
+		if more := r.looked(a, rows, &fresh, time.Millisecond, now); more != backlog {
+			t.Fatalf("more: %v", more)
+		}
+	}
+	full := func(shard uint8) {
+		t.Helper()
+		a := r.ask(all(), now)
+		rows := make([]outbox.Row, a.glance.Limit)
+		for i := range rows {
+			rows[i].Shard = shard
+		}
+		if !r.looked(a, rows, &[outbox.Shards]int{}, time.Millisecond, now) {
+			t.Fatal("a full glance has no more")
+		}
+	}
+	look(32, 0, false)
+	full(0) // the others have a backlog
+	look(16, 0, true)
+	look(16, 0, true)
+	full(16) // the express lane as well
+	look(0, 16, true)
+	look(0, 16, true)
+	now = now.Add(time.Second)
+	look(0, 16, true)
+	look(16, 0, true) // that one is gone: glances again, while the others' goes on
 }

@@ -149,12 +149,13 @@ func (r *reader) looked(a ask, rows []outbox.Row, fresh *[outbox.Shards]int, too
 		for n = 0; a.glance.Limit > 0 && n < len(rows) && laneOf(rows[n].Shard) == express; n++ {
 		}
 	}
-	more = r.cursors.advance(a.positions, rows[n:], fresh, took, now)
+	paged := r.cursors.advance(a.positions, rows[n:], fresh, took, now)
 	for lane := range r.paging {
 		if !a.glanced[lane] && r.paging[lane] && !now.Before(r.until[lane]) {
-			r.paging[lane] = more || !a.all[lane]
+			r.paging[lane] = paged[lane] || !a.all[lane]
 		}
 	}
+	more = paged[express] || paged[others]
 	if a.glance.Limit == 0 {
 		return more
 	}
