@@ -12,8 +12,11 @@ import (
 	"github.com/oncepost/oncepost/activities"
 )
 
-// Quota asks SES for the account's quota. SES's own -1 means no limit.
+// Quota asks SES for the account's quota. SES's own -1 means no limit; a dry run has none.
 func (m *Mailer) Quota(ctx context.Context) (activities.Quota, error) {
+	if m.cfg.DryRun {
+		return activities.Quota{PerSecond: -1, PerDay: -1}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
 	out, err := m.client.GetSendQuota(ctx, &ses.GetSendQuotaInput{})
@@ -26,6 +29,9 @@ func (m *Mailer) Quota(ctx context.Context) (activities.Quota, error) {
 // Credentials tells the mailer's credentials from others: by the access key where it lasts, else by the host and the profile,
 // for a role's keys change by the hour. Nothing can be read from it.
 func (m *Mailer) Credentials(ctx context.Context) string {
+	if m.cfg.DryRun {
+		return fingerprint("dry run")
+	}
 	if provider := m.client.Options().Credentials; provider != nil {
 		if c, err := provider.Retrieve(ctx); err == nil && !c.CanExpire && c.SessionToken == "" {
 			return fingerprint("key", c.AccessKeyID)

@@ -1,6 +1,7 @@
 package ses
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -90,7 +91,10 @@ func TestADryRun(t *testing.T) {
 	if n := len(s.Requests()); n != 0 {
 		t.Errorf("requests %v", s.Requests())
 	}
-	newMailer(t, Config{From: "mail@example.com", Safety: Safety{DryRun: true}}) // no region
+	m = newMailer(t, Config{From: "mail@example.com", Safety: Safety{DryRun: true}}) // no region
+	if q, err := m.Quota(t.Context()); err != nil || q.PerSecond >= 0 || !math.IsInf(q.LeftToday(), 1) || m.Credentials(t.Context()) == "" {
+		t.Errorf("quota %+v, %v; credentials %q", q, err, m.Credentials(t.Context()))
+	}
 }
 
 // What would allow nobody, or somebody else than was meant, is refused at the start.
