@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -125,6 +126,7 @@ func (a *Activities) Send(ctx context.Context, in SendInput, payload converter.R
 	mail := Mail{MessageID: in.MessageID, EventType: in.EventType, To: in.To, Content: content}
 	effect := &effect{
 		ledger: a.Ledger,
+		by:     time.Now().Add(StartToClose - recordTimeout - claimMargin),
 		policy: Hold, // the workflow decides
 		claim: Claim{
 			Key: in.key(), Generation: in.Generation, For: StartToClose + claimMargin,
@@ -148,13 +150,10 @@ func (a *Activities) Check(_ context.Context, eventType string, payload converte
 	return nil
 }
 
-// Settle writes into the ledger that a mail which may have been sent was sent, as a person has said.
+// Settle writes into the ledger that a mail which may have been sent was sent, as a person has said. Their word counts more than
+// what the ledger has learned since; only an attempt that is under way must end first.
 func (a *Activities) Settle(ctx context.Context, in SendInput) error {
-	err := a.Ledger.Settle(ctx, in.key())
-	if errors.Is(err, ErrSuperseded) {
-		return never(TypeKeyReused, err)
-	}
-	return err
+	return a.Ledger.Settle(ctx, in.key())
 }
 
 // Authorise lets an effect of Once that may have happened be done once more, as a person has said. in names the message and the

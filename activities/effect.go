@@ -33,7 +33,8 @@ var (
 type effect struct {
 	ledger Ledger
 	policy Policy
-	claim  Claim // without Token
+	claim  Claim     // without Token
+	by     time.Time // when it must have begun: later its claim may end before it does
 	try    func(ctx context.Context) Answer
 }
 
@@ -68,13 +69,19 @@ func (e *effect) run(ctx context.Context) (SendResult, error) {
 	if entry.Standing != StandingClaimed {
 		return standing(entry)
 	}
-	answer := e.try(ctx)
+	answer := tooLate
+	if time.Now().Before(e.by) {
+		answer = e.try(ctx)
+	}
 	k := known{Step: e.claim.Step, Token: e.claim.Token, Standing: standingOf(answer.Verdict), ResultID: answer.ProviderID, Class: answer.Class}
 	if err := e.record(ctx, k); err != nil {
 		return SendResult{}, e.unwritten(ctx, k, err)
 	}
 	return e.outcome(answer)
 }
+
+// tooLate is the answer where the claim has taken so long, or the process has stood still, that the effect is not begun.
+var tooLate = Answer{Verdict: VerdictLater, Class: "too_late", Text: "the claim took too long; it was not tried"}
 
 // settleEarlier writes what an earlier attempt knew and could not write.
 func (e *effect) settleEarlier(ctx context.Context) error {

@@ -40,7 +40,10 @@ func (b *notebook) Claim(_ context.Context, c Claim) (Entry, error) {
 	return b.entry, nil
 }
 
-func (b *notebook) Record(_ context.Context, _ Key, token Token, o Outcome) error {
+func (b *notebook) Record(ctx context.Context, _ Key, token Token, o Outcome) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	b.records = append(b.records, known{"mail", token, o.Standing, o.ResultID, o.ErrorClass})
 	if b.recordErr != nil {
 		return b.recordErr(len(b.records))

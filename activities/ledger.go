@@ -14,7 +14,8 @@ type Ledger interface {
 	// Record says what became of a claimed try. It may be repeated. ErrSuperseded: the claim had expired, and another
 	// attempt has claimed since.
 	Record(ctx context.Context, key Key, token Token, o Outcome) error
-	// Settle says that an effect which was unknown has happened. It may be repeated. ErrSuperseded: it is not unknown.
+	// Settle says that an effect has happened, whatever its row says. It may be repeated. ErrSuperseded: there is no row, or an
+	// attempt is under way.
 	Settle(ctx context.Context, key Key) error
 	// Authorise lets an effect that is unknown be tried once more, as this generation. It may be repeated. ErrSuperseded: it
 	// is not unknown, or another generation is due.

@@ -34,7 +34,8 @@ const LeastTime = 20 * time.Second
 //
 // A failure that fn returns means that the effect has not happened, and may be tried again as the activity's retry policy
 // says. Where it may have happened (a request left, and no answer came) fn returns [Unsure] of the error; an error that is
-// context.DeadlineExceeded or context.Canceled is taken for one. A swallowed error counts as done.
+// context.DeadlineExceeded or context.Canceled, or comes once fn's context has ended, is taken for one. A swallowed error counts
+// as done.
 //
 // fn's context ends in time for the outcome to be recorded, and heeds neither cancellation nor the worker's shutdown before. The
 // activity needs a StartToCloseTimeout of LeastTime or more. Where the effect may have happened and the policy does not let it
@@ -58,10 +59,15 @@ func Once(ctx context.Context, step string, policy Policy, fn func(ctx context.C
 		ledger: ledger,
 		policy: policy,
 		claim:  Claim{Key: in.key(), Content: digest([]byte("once"), []byte(step)), For: left + claimMargin},
+		by:     info.Deadline.Add(-recordTimeout),
 		try: func(ctx context.Context) Answer {
 			ctx, cancel := context.WithDeadline(ctx, info.Deadline.Add(-recordTimeout))
 			defer cancel()
-			return answer(fn(ctx))
+			id, err := fn(ctx)
+			if err != nil && ctx.Err() != nil { // whatever type a client's time-out has
+				err = Unsure(err)
+			}
+			return answer(id, err)
 		},
 	}
 	r, err := e.run(ctx)
@@ -82,10 +88,13 @@ func answer(id string, err error) Answer {
 	case err == nil:
 		return Answer{Verdict: VerdictSent, ProviderID: clean(id)}
 	case errors.As(err, &unsure), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return Answer{Verdict: VerdictUnknown, Class: "no_answer"}
+		return Answer{Verdict: VerdictUnknown, Class: classUnsure, Text: err.Error()}
 	}
 	return Answer{Verdict: VerdictLater, Class: "failed", err: err}
 }
+
+// classUnsure is the error class of an effect that failed and may have happened.
+const classUnsure = "unsure"
 
 // clean makes an ID one that the ledger's column takes: what is done must not become unknown by its name.
 func clean(id string) string {

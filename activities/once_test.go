@@ -19,11 +19,17 @@ import (
 // onceRun runs an activity that does fn once.
 func onceRun(t *testing.T, l Ledger, policy Policy, startToClose time.Duration, fn func(ctx context.Context) (string, error)) (id string, err error) {
 	t.Helper()
+	return onceRunIn(t.Context(), t, l, policy, startToClose, fn)
+}
+
+// onceRunIn is onceRun in a worker whose context is ctx.
+func onceRunIn(ctx context.Context, t *testing.T, l Ledger, policy Policy, startToClose time.Duration, fn func(ctx context.Context) (string, error)) (id string, err error) {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	if l != nil {
-		env.SetWorkerOptions(worker.Options{BackgroundActivityContext: WithLedger(t.Context(), l)})
+		env.SetWorkerOptions(worker.Options{BackgroundActivityContext: WithLedger(ctx, l)})
 	}
 	charge := func(ctx context.Context) (string, error) { return Once(ctx, "mail", policy, fn) }
 	env.RegisterActivity(charge)
@@ -77,7 +83,7 @@ func TestOnce(t *testing.T) {
 			var generations []int
 			for _, claim := range b.claims {
 				generations = append(generations, claim.Generation)
-				if claim.For <= time.Minute-time.Second || claim.Step != "mail" || claim.MessageID == "" {
+				if claim.For <= time.Minute || claim.Step != "mail" || claim.MessageID == "" {
 					t.Errorf("claim %+v", claim)
 				}
 			}
@@ -121,5 +127,50 @@ func TestOnceWithoutALedger(t *testing.T) {
 	_, err := onceRun(t, nil, Hold, time.Minute, func(context.Context) (string, error) { t.Error("done"); return "", nil })
 	if !final(err, TypeLedger) || !strings.Contains(err.Error(), "WithLedger") {
 		t.Errorf("%v", err)
+	}
+}
+
+// leave shortens what fn has, of LeastTime, to d.
+func leave(t *testing.T, d time.Duration) {
+	t.Helper()
+	before := recordTimeout
+	t.Cleanup(func() { recordTimeout = before })
+	recordTimeout = LeastTime - d
+}
+
+// Whatever type a client's time-out has: once fn's context has ended, nobody knows.
+func TestAnErrorAfterTheDeadlineIsUnknown(t *testing.T) {
+	leave(t, 200*time.Millisecond)
+	b := &notebook{}
+	_, err := onceRun(t, b, Hold, LeastTime, func(ctx context.Context) (string, error) {
+		<-ctx.Done()
+		return "", errors.New("rpc error: code = DeadlineExceeded")
+	})
+	if !final(err, TypeUnknown) || len(b.records) != 1 || b.records[0].Standing != StandingUnknown {
+		t.Errorf("%v, records %+v", err, b.records)
+	}
+}
+
+// A claim that took so long that fn could not end in time is given back, and fn not begun.
+func TestTooLateIsNotTried(t *testing.T) {
+	leave(t, 50*time.Millisecond)
+	b := &notebook{claimErr: func(int) error { time.Sleep(100 * time.Millisecond); return nil }}
+	_, err := onceRun(t, b, Hold, LeastTime, func(context.Context) (string, error) { t.Error("done"); return "", nil })
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.NonRetryable() || len(b.records) != 1 || b.records[0].Standing != StandingFree || b.records[0].Class != "too_late" {
+		t.Errorf("%v, records %+v", err, b.records)
+	}
+}
+
+// From the claim to the recorded outcome neither cancellation nor the worker's end is heeded.
+func TestAnEffectIsNotBrokenOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &notebook{}
+	id, err := onceRunIn(ctx, t, b, Hold, time.Minute, func(ctx context.Context) (string, error) {
+		cancel()
+		return "pay-1", ctx.Err()
+	})
+	if err != nil || id != "pay-1" || len(b.records) != 1 || b.records[0].Standing != StandingDone {
+		t.Errorf("%q, %v, records %+v", id, err, b.records)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -180,12 +181,15 @@ func newFlows(cfg Config, registry workflows.Registry, fatal chan<- error) worke
 	w := worker.New(cfg.Client, schemas.WorkflowTaskQueue, worker.Options{
 		DisableRegistrationAliasing: true, // one function may serve several types
 		WorkflowTaskPollerBehavior:  worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-		LocalActivityWorkerOnly:     len(cfg.Own) == 0, // the mails' queue is the other worker's
 		BackgroundActivityContext:   activities.WithLedger(context.Background(), cfg.Activities.Ledger),
 		WorkerStopTimeout:           cfg.Grace,
 		OnFatalError:                func(err error) { report(fatal, err) },
 	})
+	// What is no mail goes on while sending is stopped: checks, and what a person has decided.
 	w.RegisterActivity(&activities.Reports{Parked: cfg.Parked})
+	for name, a := range map[string]any{"Check": cfg.Activities.Check, "Settle": cfg.Activities.Settle, "Authorise": cfg.Activities.Authorise} {
+		w.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
+	}
 	for _, a := range cfg.Own {
 		w.RegisterActivity(a)
 	}

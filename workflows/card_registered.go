@@ -30,7 +30,7 @@ const (
 // CardRegistered tells the payment_failed workflow that it answers. It sends no mail.
 func CardRegistered(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope) (Matching, error) {
 	var a *activities.Activities
-	check := workflow.WithActivityOptions(ctx, sendOptions("check", 1, 1))
+	check := workflow.WithActivityOptions(ctx, besideOptions("check"))
 	if err := workflow.ExecuteActivity(check, a.Check, msg.EventType, payload).Get(ctx, nil); err != nil {
 		return Matching{}, err
 	}

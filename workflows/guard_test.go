@@ -67,7 +67,7 @@ func TestGuardParksAndGoesOn(t *testing.T) {
 			if len(s.settled)+len(s.authorised) != 1 || wrote[decision][0] != want {
 				t.Errorf("settled %+v, authorised %+v", s.settled, s.authorised)
 			}
-			if len(s.reports) != 1 || s.reports[0].Step != "charge" || s.reports[0].What != "the worker ended in the middle of the send" {
+			if len(s.reports) != 1 || s.reports[0].Step != "charge" || s.reports[0].What != "the worker ended in the middle of it" {
 				t.Errorf("reports %+v", s.reports)
 			}
 		})

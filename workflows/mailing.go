@@ -78,11 +78,22 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 				return send, err
 			}
 			if send.Resolved = &resolution; resolution.Decision == DecisionSent {
-				return send, ledgerCall(ctx, a.Settle, in)
+				err := ledgerCall(ctx, a.Settle, in)
+				if err != nil {
+					send.Error = cause(err)
+				}
+				return send, err
 			}
 		}
 		in.Generation = r.Unknown.Next
 	}
+}
+
+// besideOptions are for what is no mail: it must not wait where sending is stopped, and takes none of its rate.
+func besideOptions(summary string) workflow.ActivityOptions {
+	o := sendOptions("", 0, 0)
+	o.TaskQueue, o.Summary = schemas.WorkflowTaskQueue, summary
+	return o
 }
 
 // sendOptions let a send be retried for as long as an outage lasts.

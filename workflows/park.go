@@ -72,6 +72,9 @@ func NewParking(ctx workflow.Context, msg schemas.Envelope) (*Parking, error) {
 // Guard runs an activity whose effect is guarded by [activities.Once] under the same step, which no other effect of the workflow
 // may have. While nobody knows whether the effect has happened the workflow is parked. Then the activity runs again: where a
 // person said that it has happened, Once returns an empty ID.
+//
+// The activity's retry policy and time-outs must not bound its attempts or their time in all: where a worker is killed in the last
+// one, the activity ends with no answer, and the workflow fails instead of being parked.
 func (p *Parking) Guard(ctx workflow.Context, step string, run func(ctx workflow.Context) error) error {
 	if err := p.use(step); err != nil {
 		return err
@@ -113,7 +116,7 @@ func (p *Parking) use(step string) error {
 
 // ledgerCall writes a person's decision into the ledger, so that a reset of the workflow does not ask again.
 func ledgerCall(ctx workflow.Context, activity any, in activities.SendInput) error {
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(in.Step, 1, 1)), activity, in).Get(ctx, nil)
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, besideOptions(in.Step+": as decided")), activity, in).Get(ctx, nil)
 }
 
 // validate refuses an update before it is written into the history.
@@ -215,21 +218,40 @@ func (p *Parking) setState(ctx workflow.Context, state string) error {
 
 // details says in words what happened, what is at stake and what to do.
 func details(open []*parked, id string) string {
-	text := "**Parked: nobody knows whether a mail was sent.**\n\n"
+	text, mails := "**Parked: nobody knows whether this has happened.**\n\n", 0
 	for _, p := range open {
 		which := ""
 		if p.n > 0 {
+			mails++
 			which = fmt.Sprintf(" %d of %d", p.i, p.n)
 		}
 		text += fmt.Sprintf("- %s%s: %s\n", p.step, which, happened(p.unknown.Class))
 	}
-	text += "\nSending it again may mail the recipient twice; not sending it may mean that they never hear of it. " +
-		"Look for the message ID `" + id + "` among SES's events (tag `message_id`), or ask the recipient. Then say what is true:\n\n"
-	quoted := "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
-	for _, decision := range []string{DecisionSent, DecisionResend} {
-		text += "    oncepost resolve " + quoted + " " + decision + " --by NAME --why REASON\n"
+	if mails > 0 {
+		text += "\nSending a mail again may mail the recipient twice; not sending it may mean that they never hear of it. " +
+			"Look for the message ID `" + id + "` among SES's events (tag `message_id`), or ask the recipient."
 	}
-	return text + "\nor send the update `resolve` from this page. Until then nothing is sent."
+	if mails < len(open) {
+		text += "\nWhat is no mail may happen twice if it is done again, and never if it is not. Look where it would show."
+	}
+	return text + " Then say what is true (sent: it has happened; resend: do it once more):\n\n" + commands(open, id) +
+		"\nor send the update `resolve` from this page. Until then nothing more is done."
+}
+
+// commands are the lines that resolve what is parked.
+func commands(open []*parked, id string) (text string) {
+	quoted := "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+	for _, p := range open {
+		which := ""
+		if len(open) > 1 {
+			which = " --step " + p.step
+			if p.n > 0 {
+				which += fmt.Sprintf(" --recipient %d", p.i)
+			}
+		}
+		text += "    oncepost resolve " + quoted + " " + DecisionSent + "|" + DecisionResend + which + " --by NAME --why REASON\n"
+	}
+	return text
 }
 
 // happened puts an error class of the ledger into words.
@@ -243,8 +265,10 @@ func happened(class string) string {
 		return "SES failed while it worked on the mail"
 	case "unreadable_answer":
 		return "SES's answer could not be read"
+	case "unsure":
+		return "it failed in a way that leaves open whether it has happened"
 	case "expired":
-		return "the worker ended in the middle of the send"
+		return "the worker ended in the middle of it"
 	}
 	return class
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -59,7 +60,9 @@ func (r *Report) summarise() string {
 	case w == nil:
 		return "The workflow has closed and its history has gone with the namespace's retention; the ledger tells what was sent."
 	case w.State == schemas.StateParked && w.ClosedAt == nil:
-		return "Parked: a person must say whether a mail was sent. See `oncepost resolve --help`."
+		return "Parked: a person must say what has happened. See `oncepost resolve --help`."
+	case w.ClosedAt == nil && w.DueAt != nil && time.Now().After(w.DueAt.Add(time.Minute)) && len(w.Steps) == 0:
+		return "The message is due, and no worker has taken up its workflow."
 	case w.ClosedAt == nil && w.DueAt != nil && len(w.Steps) == 0:
 		return "The workflow has started, and waits until the message is due."
 	case w.ClosedAt == nil:

@@ -119,6 +119,8 @@ func step(e *historypb.HistoryEvent, scheduled map[int64]string, attempts map[in
 		a := e.GetActivityTaskFailedEventAttributes()
 		activity(a.GetScheduledEventId(), "failed for good")
 		s.Class, s.Error = a.GetFailure().GetApplicationFailureInfo().GetType(), a.GetFailure().GetMessage()
+	case e.GetActivityTaskTimedOutEventAttributes() != nil:
+		activity(e.GetActivityTaskTimedOutEventAttributes().GetScheduledEventId(), "timed out for good")
 	case e.GetActivityTaskCanceledEventAttributes() != nil:
 		activity(e.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(), "cancelled")
 	case e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil:

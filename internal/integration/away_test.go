@@ -14,6 +14,7 @@ import (
 // TestTemporalIsAway: scenario 4. It goes while the relay works, or has never answered; it closes connections, or takes them
 // and says nothing. 1,000 messages wait, and all start when it is back.
 func TestTemporalIsAway(t *testing.T) {
+	t.Parallel()
 	temporal := newTemporal(t, attributes)
 	for i, c := range []struct {
 		name   string

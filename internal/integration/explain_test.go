@@ -77,7 +77,7 @@ func TestExplain(t *testing.T) {
 
 		w.fault("lost-answer", 1)
 		enqueue(t, w.s, paymentFailed("parked"))
-		w.explained(s, "parked", "Parked: a person must say", `"state":"unknown"`, `"error_class":"cut_off"`, "oncepost resolve 'parked' sent")
+		w.explained(s, "parked", "Parked: a person must say", `"state":"unknown"`, `"error_class":"cut_off"`, "oncepost resolve 'parked' sent|resend")
 		w.resolve("parked", workflows.DecisionSent)
 		w.explained(s, "parked", "update resolve", "accepted", "resolved", "Completed: 1 of 1")
 

@@ -32,11 +32,12 @@ func (c *cutter) Send(ctx context.Context, m activities.Mail) activities.Answer 
 // Scenario 43: the ledger's database goes away for 30 seconds, exactly while SES answers. The answer is known, and so nothing
 // is parked and nothing sent again.
 func TestTheLedgerIsAwayWhileSESAnswers(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	const away = 30 * time.Second
 	temporal := newTemporal(t, attributes)
 	for name, mode := range map[string]testnet.Mode{"refuses": testnet.Refuse, "silent": testnet.Silent} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits, most of the time
+			t.Parallel()
 			migrated(t, func(t *testing.T, s *testdb.Schema) {
 				t.Parallel()
 				ns, c := newNamespace(t, temporal, s, "ledger-"+name, 24*time.Hour)

@@ -103,6 +103,7 @@ func runCashier(args []string) error {
 // A worker dies between a user's own effect and its outcome: the held one is parked until a person says what is true, and the other
 // one is done once more.
 func TestOnceAndSIGKILL(t *testing.T) {
+	t.Parallel()
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
 		t.Parallel() // it waits for a claim to end

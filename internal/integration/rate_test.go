@@ -63,7 +63,9 @@ func rated(r serve.Rate) func(*serve.Config) {
 // TestTheAccountsRate: scenario 21. The queue's limit follows the account's rate, so that few mails are throttled, and those are
 // sent all the same.
 func TestTheAccountsRate(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		w.allow(14)
 		crews := []*crew{w.hire(w.mailer, rated(serve.Rate{})), w.hire(w.mailer, rated(serve.Rate{}))}
 		w.awaitLimit(14 * 0.9)
@@ -87,7 +89,9 @@ func TestTheAccountsRate(t *testing.T) {
 
 // A rate that is given holds whatever the account has, and 0 is none. A share is a share.
 func TestAGivenRate(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		w.allow(14)
 		three, none := 3.0, 0.0
 		for _, c := range []struct {
@@ -103,7 +107,9 @@ func TestAGivenRate(t *testing.T) {
 
 // Where the quota may not be read, that is said once, and mails go out.
 func TestNoRightToReadTheRate(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		if _, err := w.standin.Inject(sesstandin.Fault{Action: "GetSendQuota", Error: &sesstandin.APIError{Code: "AccessDenied", Status: 403}}); err != nil {
 			w.t.Fatal(err)
 		}

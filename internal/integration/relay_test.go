@@ -256,6 +256,7 @@ func TestMissingAndRebuiltNamespace(t *testing.T) {
 // TestEveryStartAnswersInvalidArgument: scenario 41 with an answer that no table of texts knows, on real rows. It lasts for
 // longer than a message's refusals take to show that it is to blame, and fresh rows come all the while.
 func TestEveryStartAnswersInvalidArgument(t *testing.T) {
+	t.Parallel()
 	const lasts, look = 20 * time.Second, 100 * time.Millisecond
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {

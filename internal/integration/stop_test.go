@@ -164,7 +164,9 @@ func (w *world) mailsByMessage() map[string]int {
 // TestSendingPausedStopsEverything: scenario 23. Both workers stop, one mail at a time is tried by one of them, and when SES sends
 // again everything goes on by itself.
 func TestSendingPausedStopsEverything(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		w.fault("paused", 0)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		ids := w.enqueueMany(20)
@@ -186,7 +188,9 @@ func TestSendingPausedStopsEverything(t *testing.T) {
 
 // TestTheDailyQuotaStopsSending: scenario 22. The throttling code stops sending, and no mail is tried until the quota is back.
 func TestTheDailyQuotaStopsSending(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		w.fault("daily-quota", 0)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		ids := w.enqueueMany(20)
@@ -208,7 +212,9 @@ func TestTheDailyQuotaStopsSending(t *testing.T) {
 
 // Where the quota may not be read, a mail shows whether it is back.
 func TestTheDailyQuotaThatCannotBeRead(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		if _, err := w.standin.Inject(sesstandin.Fault{Action: "GetSendQuota", Error: &sesstandin.APIError{Code: "AccessDenied", Status: 403}}); err != nil {
 			w.t.Fatal(err)
 		}
@@ -226,7 +232,9 @@ func TestTheDailyQuotaThatCannotBeRead(t *testing.T) {
 
 // TestEveryReplyIsLost: scenario 44. No key is sent more than twice, and soon nothing more is sent at all.
 func TestEveryReplyIsLost(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		w.losing.Store(true)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		var all []outbox.Message
@@ -294,7 +302,9 @@ func (k *keyed) Send(ctx context.Context, m activities.Mail) activities.Answer {
 
 // Refused credentials stop the workers that have the same, and no others.
 func TestRefusedCredentialsStopTheirWorkers(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		long := func(c *serve.Config) { c.Stops.Lease, c.Stops.MaxLease = time.Minute, time.Minute }
 		old := &keyed{Mailer: w.mailer, Account: w.mailer, key: "old"}
 		old.refused.Store(true)
@@ -316,7 +326,9 @@ func TestRefusedCredentialsStopTheirWorkers(t *testing.T) {
 
 // A person's stop holds in every worker until a person ends it, and the workflows go on meanwhile.
 func TestAPersonStopsSending(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		if err := crews[0].db.StopBy(w.t.Context(), "someone", "wrong prices"); err != nil {
 			w.t.Fatal(err)

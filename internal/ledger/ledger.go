@@ -54,7 +54,7 @@ const recordSQL = `UPDATE sends SET state = ?, result_id = ?, error_class = ?
 const mineSQL = `SELECT token = ? AND state = ? FROM sends WHERE message_id = ? AND step = ? AND recipient = ?`
 
 const settleSQL = `UPDATE sends SET state = 'done', error_class = 'resolved'
- WHERE message_id = ? AND step = ? AND recipient = ? AND (state = 'unknown' OR state = 'claimed' AND expires_at <= NOW(6))`
+ WHERE message_id = ? AND step = ? AND recipient = ? AND (state IN ('unknown', 'free', 'refused') OR state = 'claimed' AND expires_at <= NOW(6))`
 
 const authoriseSQL = `UPDATE sends SET state = 'free', generation = ?, error_class = 'authorised'
  WHERE message_id = ? AND step = ? AND recipient = ? AND generation + 1 = ?

@@ -168,6 +168,32 @@ func TestAnAuthorisationIsKeptUntilItIsUsed(t *testing.T) {
 	})
 }
 
+// What a person says counts more than what stands there, but not while an attempt is under way.
+func TestSettle(t *testing.T) {
+	for name, o := range map[string]activities.Outcome{
+		"unknown": {Standing: activities.StandingUnknown}, "free": {Standing: activities.StandingFree}, "refused": {Standing: activities.StandingRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b bench) {
+				if err := b.Settle(t.Context(), key); !errors.Is(err, activities.ErrSuperseded) {
+					t.Errorf("of nothing: %v", err)
+				}
+				c := b.want(try(0), claimed)
+				if err := b.Settle(t.Context(), key); !errors.Is(err, activities.ErrSuperseded) {
+					t.Errorf("under way: %v", err)
+				}
+				b.record(c, o)
+				for range 2 {
+					if err := b.Settle(t.Context(), key); err != nil {
+						t.Error(err)
+					}
+				}
+				b.want(try(0), activities.Entry{Standing: activities.StandingDone, ErrorClass: "resolved"})
+			})
+		})
+	}
+}
+
 // Authorise is for effects whose claims do not know of it: it lets one more try of what is unknown, however often it is said.
 func TestAuthorise(t *testing.T) {
 	each(t, func(t *testing.T, b bench) {

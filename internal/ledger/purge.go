@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// leastAge is how old a row of a closed workflow is at least when it goes.
+	// leastAge is how old a row is at least when it goes.
 	leastAge = 90 * 24 * time.Hour
 	// afterRetention is how much longer than the closed workflow itself its rows stay.
 	afterRetention = 30 * 24 * time.Hour
@@ -25,12 +25,13 @@ const (
 type Keeper interface {
 	// Retention is for how long a closed workflow can be looked at and reset.
 	Retention(ctx context.Context) (time.Duration, error)
-	// Open reports whether the message's workflow is running.
-	Open(ctx context.Context, messageID string) (bool, error)
+	// Known reports whether there is a workflow of the message, running or closed: a closed one can be reset.
+	Known(ctx context.Context, messageID string) (bool, error)
 }
 
-// Purge deletes the rows that nothing can ask for any more: those older than 90 days and than the namespace's retention and
-// 30 days, of workflows that have closed. Several at once do no harm.
+// Purge deletes the rows that nothing can ask for any more: those of workflows that Temporal does not know any more, 90 days (and
+// not less than the namespace's retention and 30 days) after they were last claimed or seen to be known. Several at once do no
+// harm.
 type Purge struct {
 	DB     *sql.DB
 	Keeper Keeper
@@ -94,8 +95,9 @@ func (p Purge) batch(ctx context.Context, age time.Duration, after position) (ba
 	ctx, cancel := context.WithTimeout(ctx, purgeCall)
 	defer cancel()
 	rows, err := p.DB.QueryContext(ctx, `SELECT CAST(created_at AS CHAR), message_id FROM sends
- WHERE created_at < NOW(6) - INTERVAL ? SECOND AND created_at >= ? AND NOT (created_at = ? AND message_id <= ?)
- ORDER BY created_at, message_id LIMIT ?`, int64(age.Seconds()), after.created, after.created, []byte(after.id), purgeBatch)
+ WHERE created_at < NOW(6) - INTERVAL ? SECOND AND expires_at < NOW(6) - INTERVAL ? SECOND
+ AND created_at >= ? AND NOT (created_at = ? AND message_id <= ?)
+ ORDER BY created_at, message_id LIMIT ?`, int64(age.Seconds()), int64(age.Seconds()), after.created, after.created, []byte(after.id), purgeBatch)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: look for old rows: %w", err)
 	}
@@ -110,15 +112,23 @@ func (p Purge) batch(ctx context.Context, age time.Duration, after position) (ba
 	return batch, rows.Err()
 }
 
-// delete deletes a message's old rows, unless its workflow is running.
+// delete deletes a message's old rows, unless there is a workflow of it still. Those count as new then: an old claim's end may
+// be any time that has passed.
 func (p Purge) delete(ctx context.Context, age time.Duration, id string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeCall)
 	defer cancel()
-	open, err := p.Keeper.Open(ctx, id)
-	if err != nil || open {
+	known, err := p.Keeper.Known(ctx, id)
+	if err != nil {
 		return 0, err
 	}
-	r, err := p.DB.ExecContext(ctx, "DELETE FROM sends WHERE message_id = ? AND created_at < NOW(6) - INTERVAL ? SECOND", []byte(id), int64(age.Seconds()))
+	const old = " WHERE message_id = ? AND expires_at < NOW(6) - INTERVAL ? SECOND"
+	if known {
+		if _, err := p.DB.ExecContext(ctx, "UPDATE sends SET expires_at = NOW(6)"+old, []byte(id), int64(age.Seconds())); err != nil {
+			return 0, fmt.Errorf("ledger: keep old rows: %w", err)
+		}
+		return 0, nil
+	}
+	r, err := p.DB.ExecContext(ctx, "DELETE FROM sends"+old, []byte(id), int64(age.Seconds()))
 	if err != nil {
 		return 0, fmt.Errorf("ledger: delete old rows: %w", err)
 	}

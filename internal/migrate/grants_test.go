@@ -149,18 +149,18 @@ func stopAndResume(ctx context.Context, s *stops.Stops) error {
 	return err
 }
 
-// closed is a Keeper to whom all workflows have closed.
-type closed struct{}
+// forgotten is a Keeper that knows no workflow.
+type forgotten struct{}
 
-func (closed) Retention(context.Context) (time.Duration, error) { return 0, nil }
-func (closed) Open(context.Context, string) (bool, error)       { return false, nil }
+func (forgotten) Retention(context.Context) (time.Duration, error) { return 0, nil }
+func (forgotten) Known(context.Context, string) (bool, error)      { return false, nil }
 
 // purge lets a row grow old, and deletes it.
 func purge(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, "UPDATE sends SET created_at = '2020-01-01' WHERE message_id = 'a'"); err != nil {
+	if _, err := db.ExecContext(ctx, "UPDATE sends SET created_at = '2020-01-01', expires_at = '2020-01-01' WHERE message_id = 'a'"); err != nil {
 		return err
 	}
-	n, err := ledger.Purge{DB: db, Keeper: closed{}}.Round(ctx)
+	n, err := ledger.Purge{DB: db, Keeper: forgotten{}}.Round(ctx)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("%d rows purged", n)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -26,15 +25,12 @@ func (k Keeper) Retention(ctx context.Context) (time.Duration, error) {
 	return r.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), nil
 }
 
-// Open reports whether the message's workflow runs.
-func (k Keeper) Open(ctx context.Context, messageID string) (bool, error) {
-	r, err := k.Client.DescribeWorkflowExecution(ctx, messageID, "")
+// Known reports whether the namespace has a workflow of the message.
+func (k Keeper) Known(ctx context.Context, messageID string) (bool, error) {
+	_, err := k.Client.DescribeWorkflowExecution(ctx, messageID, "")
 	var gone *serviceerror.NotFound
 	if errors.As(err, &gone) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return r.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	return err == nil, err
 }
