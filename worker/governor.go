@@ -14,6 +14,9 @@ const (
 	lookTime  = 2 * time.Second
 	stopsCall = 3 * time.Second // one call of Stops
 	quotaCall = 15 * time.Second
+
+	trialMost = 2 * time.Minute  // of one process's trial without a success
+	trialRest = 10 * time.Second // after that, for others to take it: several of their looks
 )
 
 // governor lets this process poll sends, or not: as the stops say that all processes share, and the sends of its own. The SDK's
@@ -35,6 +38,8 @@ type governor struct {
 	told       map[string]Stop // by scope, those reported
 	held       []string        // the scopes of which this process has the trial
 	heldUntil  time.Time       // by then it is lost, unless it is renewed
+	giveUp     time.Time       // by then it is given up, unless a mail is sent
+	restUntil  time.Time       // before that this process takes no trial
 	away       bool            // the records cannot be read
 }
 
@@ -119,11 +124,28 @@ func (g *governor) obey(ctx context.Context, stops []Stop) {
 	case len(stops) == 0:
 		g.held = nil
 		g.poll(nil)
+	case g.fruitless():
+		g.halt() // first: another may send as soon as it is released
+		g.release(ctx, g.held)
+		g.held, g.restUntil = nil, time.Now().Add(trialRest)
 	case g.mayTry(ctx, stops):
 		g.poll(stops)
 	default:
 		g.halt()
 	}
+}
+
+// fruitless reports whether the trial would last too long by the next look. What keeps its mails from being sent may be this
+// process's own, as its network is: another may do better.
+func (g *governor) fruitless() bool {
+	if len(g.held) == 0 || time.Now().Add(g.cfg.Look).Before(g.giveUp) {
+		return false
+	}
+	if g.shift == nil {
+		return true
+	}
+	_, sent := g.shift.outcome()
+	return !sent // else it resumes, as soon as that can be recorded
 }
 
 // heed records what this process's own sends have met, and stops at once.
@@ -187,6 +209,9 @@ func (g *governor) mayTry(ctx context.Context, stops []Stop) bool {
 		}
 	}
 	had := len(g.held) > 0
+	if !had && time.Now().Before(g.restUntil) {
+		return false
+	}
 	began, until := time.Now(), time.Duration(math.MaxInt64)
 	var held []string
 	for _, s := range stops { // always in this order: two processes do not each wait for the other's
@@ -199,6 +224,9 @@ func (g *governor) mayTry(ctx context.Context, stops []Stop) bool {
 			return false
 		}
 		held, until = append(held, s.Scope), min(until, lasts)
+	}
+	if !had {
+		g.giveUp = began.Add(trialMost)
 	}
 	g.held, g.heldUntil = held, began.Add(until)
 	return had || g.quotaIsBack(ctx, stops)

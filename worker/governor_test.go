@@ -15,7 +15,7 @@ import (
 	"github.com/oncepost/oncepost/activities"
 )
 
-// records is Stops in memory, on the test's clock. It can be away, or take no stops.
+// records is Stops in memory, on the test's clock. It can be away, or be full: then it takes no stops and no ends of them.
 type records struct {
 	mu   sync.Mutex
 	away bool
@@ -109,11 +109,15 @@ func (r *records) Release(_ context.Context, scope string, h Holder) error {
 }
 
 func (r *records) Resume(_ context.Context, scope string, h Holder) error {
-	return r.with(scope, func(row *record) {
-		if row != nil && row.holder == h {
+	var full error
+	err := r.with(scope, func(row *record) {
+		if r.full {
+			full = errAway
+		} else if row != nil && row.holder == h {
 			delete(r.rows, scope)
 		}
 	})
+	return errors.Join(err, full)
 }
 
 // stops is how often in a row a scope was stopped; 0 where it is not.
@@ -194,6 +198,12 @@ func (p *process) sends(id string, a activities.Answer) activities.Answer {
 	return got
 }
 
+func (p *process) polling() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mailer != nil
+}
+
 // polls sees to it that so many sends may be in flight.
 func (p *process) polls(slots int) {
 	p.t.Helper()
@@ -267,6 +277,62 @@ func TestOnlyASuccessResumes(t *testing.T) {
 		for _, p := range []*process{a, b} {
 			p.told("stopped all", "resumed all")
 		}
+	})
+}
+
+// A trial whose mails are not sent goes to another process after two minutes, and a process that is alone takes it again.
+func TestATrialWithoutASuccessIsGivenUp(t *testing.T) {
+	for _, v := range []activities.Verdict{activities.VerdictLater, activities.VerdictNever} {
+		t.Run(v.String(), func(t *testing.T) {
+			governed(t, func(t *testing.T, r *records) {
+				broken := newProcess(t, r)
+				broken.sends("1", verdict(activities.VerdictStop))
+				passes(lease)
+				began := time.Now()
+				tries := func() { // until it has given up
+					for broken.polling() {
+						broken.sends("2", verdict(v))
+						passes(0)
+					}
+				}
+				tries()
+				if d := time.Since(began); d > trialMost || d < trialMost-2*lookTime {
+					t.Errorf("given up after %s", d)
+				}
+				time.Sleep(trialRest - lookTime)
+				broken.polls(0)
+				passes(lookTime)
+				broken.polls(1)
+
+				healthy := newProcess(t, r)
+				healthy.polls(0)
+				tries()
+				passes(0)
+				healthy.polls(1)
+				passes(trialRest)
+				broken.polls(0)
+				healthy.sends("3", verdict(activities.VerdictSent))
+				passes(0)
+				healthy.polls(100)
+				broken.polls(100)
+			})
+		})
+	}
+}
+
+// A trial that has succeeded is kept until that can be recorded.
+func TestATrialWithASuccessIsKept(t *testing.T) {
+	governed(t, func(t *testing.T, r *records) {
+		p := newProcess(t, r)
+		p.sends("1", verdict(activities.VerdictStop))
+		passes(lease)
+		r.setFull(true)
+		p.sends("2", verdict(activities.VerdictSent))
+		passes(trialMost)
+		p.polls(1)
+		r.setFull(false)
+		passes(0)
+		p.polls(100)
 	})
 }
 
