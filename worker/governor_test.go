@@ -419,6 +419,20 @@ func TestAStopThatCannotBeRecorded(t *testing.T) {
 	})
 }
 
+// What a process has met last is recorded before it ends.
+func TestWhatWasMetLastIsRecorded(t *testing.T) {
+	governed(t, func(t *testing.T, r *records) {
+		p := newProcess(t, r)
+		r.setFull(true)
+		p.sends("1", verdict(activities.VerdictStop))
+		r.setFull(false)
+		p.end()
+		if r.stops(ScopeAll) != 1 {
+			t.Error("the stop is not recorded")
+		}
+	})
+}
+
 // A process that starts while the records are away sends nothing.
 func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
 	governed(t, func(t *testing.T, r *records) {

@@ -2,7 +2,9 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/alerts"
@@ -51,6 +53,7 @@ func stopped(cfg Config) func(worker.StopReport) {
 		}
 		_ = cfg.Alerter.Send(context.Background(), alerts.Alert{ // bounded in time; the Alerter has logged its error
 			Title: title, Detail: r.Text + "\n\n" + detail, Fields: map[string]string{"scope": r.Scope, "class": r.Class, "by": r.By},
+			Key: fmt.Sprintf("%s %d", title, time.Now().UnixNano()), // each is told once by the governor: none is a repetition
 		})
 	}
 }
