@@ -359,3 +359,24 @@ func (w *world) awaitPendingSend(id string) {
 		return err == nil && len(r.GetPendingActivities()) == 1
 	})
 }
+
+// A stop of mails holds up nothing else: a registration that comes while it lasts still prevents the reminder.
+func TestAStopHoldsUpNoRegistration(t *testing.T) {
+	t.Parallel()
+	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
+		c := w.hire(w.mailer)
+		enqueue(w.t, w.s, paymentFailedRemind("payment", "1h"))
+		testdb.Eventually(w.t, "the first mail", func() bool { return w.mails() == 1 })
+		if err := c.db.StopBy(w.t.Context(), "someone", "a test"); err != nil {
+			w.t.Fatal(err)
+		}
+		c.awaitIdle(worker.ClassPerson)
+		enqueue(w.t, w.s, outbox.Message{ID: "card", EventType: "card_registered", Payload: map[string]any{
+			"subscription_id": "sub_9", "payment_failed_id": "payment",
+		}})
+		if r := w.result("payment"); !r.Answered || w.mails() != 1 {
+			w.t.Errorf("%+v; %d mails", r, w.mails())
+		}
+	})
+}
