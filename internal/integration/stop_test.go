@@ -191,8 +191,9 @@ func TestTheDailyQuotaStopsSending(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
 		w.t.Parallel()
-		w.fault("daily-quota", 0)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
+		testdb.Eventually(w.t, "the first looks at the quota", func() bool { return w.requests("GetSendQuota") >= 2*len(crews) })
+		w.fault("daily-quota", 0)
 		ids := w.enqueueMany(20)
 		for _, c := range crews {
 			c.awaitIdle(activities.ClassDailyQuota)

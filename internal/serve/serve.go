@@ -71,9 +71,16 @@ func Run(ctx context.Context, cfg Config) error {
 		r.run(ctx)
 		return nil
 	})
+	records := stops.New(cfg.DB, cfg.Stops)
+	if account != nil {
+		group.Go(func() error {
+			(&reserve{account: account, stops: records, logger: cfg.Logger, every: cfg.RateEvery}).run(ctx)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		return worker.Run(ctx, worker.Config{
-			Client: cfg.Client, Activities: &acts, Stops: stops.New(cfg.DB, cfg.Stops), Look: cfg.Look, Report: cfg.Report,
+			Client: cfg.Client, Activities: &acts, Stops: records, Look: cfg.Look, Report: cfg.Report,
 			MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
 			Parked: parked(cfg),
 		}, workflows.Builtin())
