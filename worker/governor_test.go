@@ -290,7 +290,7 @@ func TestATrialWithoutASuccessIsGivenUp(t *testing.T) {
 				passes(lease)
 				began := time.Now()
 				tries := func() { // until it has given up
-					for broken.polling() {
+					for n := 0; broken.polling() && n < 100; n++ {
 						broken.sends("2", verdict(v))
 						passes(0)
 					}
