@@ -63,32 +63,33 @@ func TestExplain(t *testing.T) {
 	eachWorld(t, func(w *world) {
 		s := w.sources()
 		var none *explain.NotFoundError
-		if _, err := s.Explain(t.Context(), "absent"); !errors.As(err, &none) || !strings.Contains(err.Error(), w.namespace) {
-			t.Errorf("%v", err)
+		if _, err := s.Explain(w.t.Context(), "absent"); !errors.As(err, &none) || !strings.Contains(err.Error(), w.namespace) {
+			w.t.Errorf("%v", err)
 		}
 
-		enqueue(t, w.s, welcome("sent"))
+		enqueue(w.t, w.s, welcome("sent"))
 		w.explained(s, "sent", "1 of 1 sends in the ledger are done", "mail 1 of 1", `"outcome":"done","attempt":1`, `"state":"done"`, `"ses_message_id":`,
 			"http://localhost:8233/namespaces/"+w.namespace+"/workflows/sent/", "completed", "Completed")
 
 		w.fault("throttle", 1)
-		enqueue(t, w.s, welcome("retrying"))
+		enqueue(w.t, w.s, welcome("retrying"))
 		w.explained(s, "retrying", "attempt 1 failed (NotSent), and the next one follows", "waits for its next attempt", "throttled", "next 20")
 
 		w.fault("lost-answer", 1)
-		enqueue(t, w.s, paymentFailed("parked"))
+		enqueue(w.t, w.s, paymentFailed("parked"))
 		w.explained(s, "parked", "Parked: a person must say", `"state":"unknown"`, `"error_class":"cut_off"`, "oncepost resolve 'parked' sent|resend")
 		w.resolve("parked", workflows.DecisionSent)
 		w.explained(s, "parked", "update resolve", "accepted", "resolved", "Completed: 1 of 1")
 
-		enqueue(t, w.s, outbox.Message{ID: "invalid", EventType: "welcome", Payload: map[string]any{"email": "a@example.com"}})
+		enqueue(w.t, w.s, outbox.Message{ID: "invalid", EventType: "welcome", Payload: map[string]any{"email": "a@example.com"}})
 		w.explained(s, "invalid", "closed: Failed", "failed for good", "InvalidPayload: ", `"error_class":"InvalidPayload"`)
 
 		at := time.Now().Add(time.Hour)
-		enqueue(t, w.s, outbox.Message{ID: "later", EventType: "welcome", Payload: welcome("").Payload, DeliverAt: at})
+		enqueue(w.t, w.s, outbox.Message{ID: "later", EventType: "welcome", Payload: welcome("").Payload, DeliverAt: at})
 		w.explained(s, "later", "waits until the message is due", ", due "+at.UTC().Format("2006-01-02 15:"))
 
-		enqueue(t, w.s, outbox.Message{ID: "sent", EventType: "welcome", Payload: map[string]any{"other": 1}})
+		testdb.Eventually(w.t, "the first row is gone", func() bool { return pending(w.t, w.s) == 0 })
+		enqueue(w.t, w.s, outbox.Message{ID: "sent", EventType: "welcome", Payload: map[string]any{"other": 1}})
 		w.explained(s, "sent", "id_reused", "FAILED")
 	})
 }
