@@ -23,15 +23,22 @@ func throughHole(s *testdb.Schema, p *testnet.Proxy) string {
 	return strings.Replace(s.DSN, s.Server.Addr(), p.Addr(), 1)
 }
 
+// startBehindHole starts a relay that reaches the server through a proxy, and waits until it works.
+func startBehindHole(t *testing.T, s *testdb.Schema, rec *recorder) (*running, *testnet.Proxy) {
+	t.Helper()
+	hole := testnet.New(t, s.Server.Addr)
+	cfg := quick()
+	cfg.callTimeout = time.Second
+	relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
+	enqueue(t, s, message("before"))
+	rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+	return relay, hole
+}
+
 func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		hole := testnet.New(t, s.Server.Addr)
 		rec := newRecorder()
-		cfg := quick()
-		cfg.callTimeout = time.Second
-		relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
-		enqueue(t, s, message("before"))
-		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+		relay, hole := startBehindHole(t, s, rec)
 		hole.Set(testnet.Silent)
 		enqueue(t, s, message("during"))
 		relay.conds.await(t, CondDatabase, true)
@@ -48,13 +55,8 @@ func TestBlackHoledSocketIsLeft(t *testing.T) { // scenario 5
 // TestASocketThatGoesSilentInTheMiddleOfAnAnswerIsLeft: the server has sent half of a page, and its connection stays open.
 func TestASocketThatGoesSilentInTheMiddleOfAnAnswerIsLeft(t *testing.T) { // scenario 5
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
-		hole := testnet.New(t, s.Server.Addr)
 		rec := newRecorder()
-		cfg := quick()
-		cfg.callTimeout = time.Second
-		relay := startRelayAt(t, s, throughHole(s, hole), rec, cfg, nil)
-		enqueue(t, s, message("before"))
-		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+		relay, hole := startBehindHole(t, s, rec)
 		halved := hole.HalveAnswer(8 << 10) // only a page is as long
 		ms := messages("m", 50)
 		for i := range ms {

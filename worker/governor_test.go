@@ -445,13 +445,20 @@ func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
 	})
 }
 
+// newTrial is a process that has met a stop, and has its trial now.
+func newTrial(t *testing.T, r *records) *process {
+	t.Helper()
+	p := newProcess(t, r)
+	p.sends("1", verdict(activities.VerdictStop))
+	passes(lease)
+	p.polls(1)
+	return p
+}
+
 // A trial that cannot be renewed ends before another process may have it.
 func TestATrialEndsWithoutTheRecords(t *testing.T) {
 	governed(t, func(t *testing.T, r *records) {
-		p := newProcess(t, r)
-		p.sends("1", verdict(activities.VerdictStop))
-		passes(lease)
-		p.polls(1)
+		p := newTrial(t, r)
 		r.setAway(true)
 		passes(trialTime)
 		p.polls(0)
@@ -464,10 +471,7 @@ func TestATrialEndsWithoutTheRecords(t *testing.T) {
 // A process that ends gives up its trial, for another to take at once.
 func TestATrialIsGivenUpAtTheEnd(t *testing.T) {
 	governed(t, func(t *testing.T, r *records) {
-		p := newProcess(t, r)
-		p.sends("1", verdict(activities.VerdictStop))
-		passes(lease)
-		p.polls(1)
+		p := newTrial(t, r)
 		p.end()
 		p.polls(0)
 		newProcess(t, r).polls(1)
@@ -478,10 +482,7 @@ func TestATrialIsGivenUpAtTheEnd(t *testing.T) {
 // leaves the first to others.
 func TestTwoStops(t *testing.T) {
 	governed(t, func(t *testing.T, r *records) {
-		p := newProcess(t, r)
-		p.sends("1", verdict(activities.VerdictStop))
-		passes(lease)
-		p.polls(1)
+		p := newTrial(t, r)
 		p.sends("2", activities.Answer{Verdict: activities.VerdictStop, Class: "credentials", Scope: activities.ScopeCredentials})
 		p.polls(0)
 		own := ScopeCredentials + "mine"

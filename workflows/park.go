@@ -69,56 +69,6 @@ func NewParking(ctx workflow.Context, msg schemas.Envelope) (*Parking, error) {
 	return p, err
 }
 
-// Guard runs an activity whose effect is guarded by [activities.Once] under the same step, which no other effect of the workflow
-// may have. While nobody knows whether the effect has happened the workflow is parked. Then the activity runs again: where a
-// person said that it has happened, Once returns an empty ID.
-//
-// The activity's retry policy and time-outs must not bound its attempts or their time in all: where a worker is killed in the last
-// one, the activity ends with no answer, and the workflow fails instead of being parked.
-func (p *Parking) Guard(ctx workflow.Context, step string, run func(ctx workflow.Context) error) error {
-	if err := p.use(step); err != nil {
-		return err
-	}
-	for {
-		err := run(ctx)
-		var app *temporal.ApplicationError
-		if !errors.As(err, &app) || app.Type() != activities.TypeUnknown {
-			return err
-		}
-		var u activities.Unknown
-		if err := app.Details(&u); err != nil {
-			return err
-		}
-		r, err := p.park(ctx, step, 0, 0, u)
-		if err != nil {
-			return err
-		}
-		var a *activities.Activities
-		decided := a.Authorise
-		if r.Decision == DecisionSent {
-			decided = a.Settle
-		}
-		in := activities.SendInput{MessageID: p.msg.MessageID, EventType: p.msg.EventType, Step: step, Generation: u.Next}
-		if err := ledgerCall(ctx, decided, in); err != nil {
-			return err
-		}
-	}
-}
-
-// use notes that the workflow uses a step. The ledger would say of a second effect under it that it has happened.
-func (p *Parking) use(step string) error {
-	if p.steps[step] {
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("the step %s was used before in this workflow", step), activities.TypeInvalidKey, nil)
-	}
-	p.steps[step] = true
-	return nil
-}
-
-// ledgerCall writes a person's decision into the ledger, so that a reset of the workflow does not ask again.
-func ledgerCall(ctx workflow.Context, activity any, in activities.SendInput) error {
-	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, besideOptions(in.Step+": as decided")), activity, in).Get(ctx, nil)
-}
-
 // validate refuses an update before it is written into the history.
 func (p *Parking) validate(r Resolution) error {
 	switch {
@@ -214,61 +164,4 @@ func (p *Parking) setState(ctx workflow.Context, state string) error {
 	}
 	p.state = state
 	return setState(ctx, state)
-}
-
-// details says in words what happened, what is at stake and what to do.
-func details(open []*parked, id string) string {
-	text, mails := "**Parked: nobody knows whether this has happened.**\n\n", 0
-	for _, p := range open {
-		which := ""
-		if p.n > 0 {
-			mails++
-			which = fmt.Sprintf(" %d of %d", p.i, p.n)
-		}
-		text += fmt.Sprintf("- %s%s: %s\n", p.step, which, happened(p.unknown.Class))
-	}
-	if mails > 0 {
-		text += "\nSending a mail again may mail the recipient twice; not sending it may mean that they never hear of it. " +
-			"Look for the message ID `" + id + "` among SES's events (tag `message_id`), or ask the recipient."
-	}
-	if mails < len(open) {
-		text += "\nWhat is no mail may happen twice if it is done again, and never if it is not. Look where it would show."
-	}
-	return text + " Then say what is true (sent: it has happened; resend: do it once more):\n\n" + commands(open, id) +
-		"\nor send the update `resolve` from this page. Until then nothing more is done."
-}
-
-// commands are the lines that resolve what is parked.
-func commands(open []*parked, id string) (text string) {
-	quoted := "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
-	for _, p := range open {
-		which := ""
-		if len(open) > 1 {
-			which = " --step " + p.step
-			if p.n > 0 {
-				which += fmt.Sprintf(" --recipient %d", p.i)
-			}
-		}
-		text += "    oncepost resolve " + quoted + " " + DecisionSent + "|" + DecisionResend + which + " --by NAME --why REASON\n"
-	}
-	return text
-}
-
-// happened puts an error class of the ledger into words.
-func happened(class string) string {
-	switch class {
-	case "no_answer":
-		return "SES did not answer in time"
-	case "cut_off":
-		return "the connection broke before SES had answered"
-	case "server_error":
-		return "SES failed while it worked on the mail"
-	case "unreadable_answer":
-		return "SES's answer could not be read"
-	case "unsure":
-		return "it failed in a way that leaves open whether it has happened"
-	case "expired":
-		return "the worker ended in the middle of it"
-	}
-	return class
 }

@@ -107,6 +107,15 @@ func TestResendRepeatsOnceAndThenAsks(t *testing.T) {
 	}
 }
 
+// SendMailOrHold asks at once.
+func TestSendMailOrHoldRepeatsNothing(t *testing.T) {
+	s := &sends{unknown: unknownTimes(1)}
+	u := &update{after: time.Hour, r: resolve(DecisionSent)}
+	if _, _, err := parkedRun(t, s, SendMailOrHold, `{"email":"a@example.com"}`, u); err != nil || u.fate != "accepted" || len(s.inputs) != 1 {
+		t.Errorf("%v; update %s; sent %+v", err, u.fate, s.inputs)
+	}
+}
+
 // The ledger remembers a repetition that an earlier run has used up, as after a reset.
 func TestResendHasOneRepetitionPerKeyAndNotPerRun(t *testing.T) {
 	s := &sends{unknown: func(_ activities.SendInput, attempt int) *activities.Unknown {

@@ -116,7 +116,7 @@ func TestNoRightToReadTheRate(t *testing.T) {
 		c := w.hire(w.mailer, rated(serve.Rate{}))
 		w.awaitSentOnce(w.enqueueMany(4))
 		testdb.Eventually(w.t, "it is asked again", func() bool { return w.requests("GetSendQuota") >= 3 })
-		if n := strings.Count(c.said.String(), "sending rate cannot be read"); n != 1 || w.limit() >= 0 {
+		if n := strings.Count(c.said.String(), "quota cannot be read"); n != 1 || w.limit() >= 0 {
 			w.t.Errorf("said %d times, limit %v", n, w.limit())
 		}
 	})

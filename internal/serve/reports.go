@@ -29,8 +29,7 @@ func parked(cfg Config) func(context.Context, activities.Parked) error {
 		if p.Recipient > 0 {
 			fields["recipient"] = strconv.Itoa(p.Recipient)
 		}
-		// The Alerter has logged its error, and tries no sooner for being asked again: a retry would only be counted.
-		_ = cfg.Alerter.Send(ctx, alerts.Alert{
+		_ = cfg.Alerter.Send(ctx, alerts.Alert{ // the Alerter has logged its error; a retry would only be counted (its docs)
 			Title:  p.EventType + " is parked: a person must say what has happened (" + p.Class + ")",
 			Detail: p.What + "\n\n" + whatToDo,
 			Fields: fields, // not in the key: an outage that parks a thousand is one alert

@@ -45,8 +45,12 @@ func TestAReserveIsKeptForAlerts(t *testing.T) {
 		{"it cannot be read", account{err: errors.New("denied")}, 0, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := reserve{account: &c.a, stops: &c.a, logger: slog.New(slog.DiscardHandler), every: time.Minute}
-			if pause := r.look(t.Context()); pause != c.pause || c.a.stops != c.stops {
+			w := quota{account: &c.a, stops: &c.a, logger: slog.New(slog.DiscardHandler), every: time.Minute}
+			pause := w.every
+			if q, read := w.read(t.Context()); read {
+				pause = w.keepReserve(t.Context(), q)
+			}
+			if pause != c.pause || c.a.stops != c.stops {
 				t.Errorf("%d stops, looks again in %s", c.a.stops, pause)
 			}
 		})

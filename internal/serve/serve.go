@@ -66,18 +66,13 @@ func Run(ctx context.Context, cfg Config) error {
 		ledger.Purge{DB: cfg.DB, Keeper: Keeper{cfg.Client, cfg.Namespace}, Logger: cfg.Logger}.Run(ctx)
 		return nil
 	})
+	records := stops.New(cfg.DB, cfg.Stops)
 	group.Go(func() error {
-		r := rater{client: cfg.Client, namespace: cfg.Namespace, account: account, rate: cfg.Rate, logger: cfg.Logger, every: cfg.RateEvery}
-		r.run(ctx)
+		(&quota{
+			client: cfg.Client, namespace: cfg.Namespace, account: account, stops: records, rate: cfg.Rate, logger: cfg.Logger, every: cfg.RateEvery,
+		}).run(ctx)
 		return nil
 	})
-	records := stops.New(cfg.DB, cfg.Stops)
-	if account != nil {
-		group.Go(func() error {
-			(&reserve{account: account, stops: records, logger: cfg.Logger, every: cfg.RateEvery}).run(ctx)
-			return nil
-		})
-	}
 	group.Go(func() error {
 		return worker.Run(ctx, worker.Config{
 			Client: cfg.Client, Activities: &acts, Stops: records, Look: cfg.Look, Report: cfg.Report,

@@ -32,8 +32,7 @@ func (s *Server) getMails(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	// The error only says that the wait is over: the answer shows what there is.
-	mails, _ := s.Wait(ctx, func(mails []Mail) bool { return len(selected(mails)) >= atLeast })
+	mails, _ := s.Wait(ctx, func(mails []Mail) bool { return len(selected(mails)) >= atLeast }) // its error says only that the wait is over
 	mails = selected(mails)
 	if mails == nil {
 		mails = []Mail{}
