@@ -39,7 +39,8 @@ const LeastTime = 20 * time.Second
 //
 // fn's context ends in time for the outcome to be recorded, and heeds neither cancellation nor the worker's shutdown before. The
 // activity needs a StartToCloseTimeout of LeastTime or more. Where the effect may have happened and the policy does not let it
-// be repeated, the error has the type TypeUnknown, and no retry follows: package workflows has Parking for that.
+// be repeated, the error has the type TypeUnknown, and no retry follows: package workflows has Parking for that. Like every error
+// of an activity, fn's is shown in Temporal: it must hold no secret and no address.
 //
 // The ledger is that of the worker (worker.Config, [WithLedger]).
 func Once(ctx context.Context, step string, policy Policy, fn func(ctx context.Context) (id string, err error)) (string, error) {
@@ -55,6 +56,7 @@ func Once(ctx context.Context, step string, policy Policy, fn func(ctx context.C
 			LeastTime, info.StartToCloseTimeout))
 	}
 	in := SendInput{MessageID: info.WorkflowExecution.ID, Step: step}
+	var failed error // what fn returned in this attempt
 	e := effect{
 		ledger: ledger,
 		policy: policy,
@@ -63,11 +65,11 @@ func Once(ctx context.Context, step string, policy Policy, fn func(ctx context.C
 		try: func(ctx context.Context) Answer {
 			ctx, cancel := context.WithDeadline(ctx, info.Deadline.Add(-recordTimeout))
 			defer cancel()
-			id, err := fn(ctx)
-			if err != nil && ctx.Err() != nil { // whatever type a client's time-out has
-				err = Unsure(err)
+			var id string
+			if id, failed = fn(ctx); failed != nil && ctx.Err() != nil { // whatever type a client's time-out has
+				failed = Unsure(failed)
 			}
-			return answer(id, err)
+			return answer(id, failed)
 		},
 	}
 	r, err := e.run(ctx)
@@ -75,8 +77,11 @@ func Once(ctx context.Context, step string, policy Policy, fn func(ctx context.C
 		return "", retry(TypeNotSent, step+" may have happened, and is done once more", 0)
 	}
 	if err == nil && r.Unknown != nil {
-		return "", temporal.NewApplicationErrorWithOptions("nobody knows whether "+step+" has happened: "+r.Unknown.Class, TypeUnknown,
-			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{*r.Unknown}})
+		text := "nobody knows whether " + step + " has happened: " + r.Unknown.Class
+		if failed != nil {
+			text += ": " + failed.Error()
+		}
+		return "", temporal.NewApplicationErrorWithOptions(text, TypeUnknown, temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{*r.Unknown}})
 	}
 	return r.SESMessageID, err
 }
@@ -88,7 +93,7 @@ func answer(id string, err error) Answer {
 	case err == nil:
 		return Answer{Verdict: VerdictSent, ProviderID: clean(id)}
 	case errors.As(err, &unsure), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return Answer{Verdict: VerdictUnknown, Class: classUnsure, Text: err.Error()}
+		return Answer{Verdict: VerdictUnknown, Class: classUnsure}
 	}
 	return Answer{Verdict: VerdictLater, Class: "failed", err: err}
 }

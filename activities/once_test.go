@@ -146,7 +146,7 @@ func TestAnErrorAfterTheDeadlineIsUnknown(t *testing.T) {
 		<-ctx.Done()
 		return "", errors.New("rpc error: code = DeadlineExceeded")
 	})
-	if !final(err, TypeUnknown) || len(b.records) != 1 || b.records[0].Standing != StandingUnknown {
+	if !final(err, TypeUnknown) || !strings.Contains(err.Error(), "code = DeadlineExceeded") || len(b.records) != 1 || b.records[0].Standing != StandingUnknown {
 		t.Errorf("%v, records %+v", err, b.records)
 	}
 }
