@@ -243,14 +243,28 @@ func TestTakenPorts(t *testing.T) {
 	if err != nil || p.Frontend == port {
 		t.Errorf("%+v, %v", p, err)
 	}
-	// Taken between the look and the bind: the server wants to end the process, and Start returns an error.
-	s := &Server{log: newLogger(slog.New(slog.DiscardHandler)), ports: p}
-	s.ports.Frontend = port
-	store, err := openStore(Options{Namespace: "n", Retention: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.startServer(serverConfig(store, s.ports)); err == nil || !strings.Contains(err.Error(), "listener") {
-		t.Errorf("want the listener in the error, got: %v", err)
+	// Taken between the look and the bind: the server wants to end the process, and Start tries other ports, a few times.
+	for _, c := range []struct {
+		taken int
+		want  string
+	}{{taken: 1}, {taken: 3, want: "listener"}} {
+		o, err := Options{Namespace: "n", Retention: time.Hour, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, looks := &Server{opts: o, log: newLogger(o.Logger)}, 0
+		err = s.startOn(func() (ports, error) {
+			p, err := choosePorts(t.Context(), o)
+			if looks++; looks <= c.taken {
+				p.Frontend = port
+			}
+			return p, err
+		})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("want %q in the error, got: %v", c.want, err)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"go.temporal.io/sdk/client"
@@ -45,14 +46,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.lock, err = lockDir(s.opts.Dir); err != nil {
 		return err
 	}
-	if s.ports, err = choosePorts(ctx, s.opts); err != nil {
-		return err
-	}
-	store, err := openStore(s.opts)
-	if err != nil {
-		return err
-	}
-	if err := s.startServer(serverConfig(store, s.ports)); err != nil {
+	if err := s.startOn(func() (ports, error) { return choosePorts(ctx, s.opts) }); err != nil {
 		return err
 	}
 	if s.client, err = s.dial(ctx); err != nil {
@@ -68,6 +62,26 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 	}
 	return s.ports.remember(s.opts.Dir)
+}
+
+// startOn starts the server on the ports that choose finds. Between the look at a port and the server's bind another process may
+// take it; others are chosen then.
+func (s *Server) startOn(choose func() (ports, error)) (err error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		if s.ports, err = choose(); err != nil {
+			return err
+		}
+		store, err := openStore(s.opts)
+		if err != nil {
+			return err
+		}
+		err = s.startServer(serverConfig(store, s.ports))
+		if err == nil || try == tries || !strings.Contains(err.Error(), "already in use") {
+			return err
+		}
+		s.opts.Logger.Info("port taken meanwhile, trying others", "error", err)
+	}
 }
 
 // startServer returns as an error what the server would end the process for, such as a port that has just been taken.
