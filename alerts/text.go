@@ -99,8 +99,9 @@ func (n notice) attrs() []slog.Attr {
 	return all
 }
 
-// addressLike is wider than addresses: the password of a DSN falls under it too.
-var addressLike = regexp.MustCompile(`[^\s<>"'(),;:=]+@[^\s<>"'(),;:=]+`)
+// addressLike is wider than addresses: a DSN's user and password fall under it too, and a quoted local part, and an @ that was
+// escaped for a URL.
+var addressLike = regexp.MustCompile(`("[^"\n]*"|[^\s<>"'();=]+)(@|%40)[^\s<>"'(),;:=]+`)
 
 // mask hides addresses from the log. People get them by mail.
 func mask(s string) string { return addressLike.ReplaceAllString(s, "(address)") }

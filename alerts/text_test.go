@@ -99,8 +99,16 @@ func TestTheLogHoldsNoAddress(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(Alert{
 		Title: "no mail to first.user@example.com", Key: "k <first.user@example.com>", Detail: "dial app:hunter2@tcp(127.0.0.1:3306)/app: refused",
-		Fields: map[string]string{"to": "김@한국.kr", "order": "o_7"},
+		Fields: map[string]string{
+			"to": "김@한국.kr", "order": "o_7", "quoted": `"first user"@example.com`, "url": "https://x/?to=first.user%40example.com&y=1",
+			"dsn": "app:se,cret:x@tcp(127.0.0.1:3307)/app",
+		},
 	})
+	for _, hidden := range []string{"first", "user", "se,cret", "example.com", "%40"} {
+		if strings.Contains(w.log.String(), hidden) {
+			t.Errorf("the log holds %q: %s", hidden, w.log.String())
+		}
+	}
 	log := w.log.String()
 	if strings.Contains(log, "@") || strings.Contains(log, "hunter2") || strings.Contains(log, "한국") || !strings.Contains(log, "o_7") || !strings.Contains(log, "127.0.0.1:3306") {
 		t.Errorf("log %s", log)

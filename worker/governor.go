@@ -256,9 +256,10 @@ func (g *governor) compare(stops []Stop) {
 	}
 }
 
-// report tells of a stop, once.
+// report tells of a stop, once, and once more where it has another cause by now or a person has taken it over.
 func (g *governor) report(s Stop) {
-	if _, told := g.told[s.Scope]; !told {
+	told, known := g.told[s.Scope]
+	if !known || told.Class != s.Class || told.By != s.By {
 		g.told[s.Scope] = s
 		g.send(StopReport{Stop: s})
 	}

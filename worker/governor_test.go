@@ -502,3 +502,23 @@ func TestTwoStops(t *testing.T) {
 		p.told("stopped all", "stopped "+own, "resumed all", "resumed "+own)
 	})
 }
+
+// People hear of a stop again where it has another cause by now, or a person has taken it over; else once.
+func TestAStopThatChanges(t *testing.T) {
+	governed(t, func(t *testing.T, r *records) {
+		p := newProcess(t, r)
+		p.sends("1", verdict(activities.VerdictStop))
+		passes(0)
+		p.told("stopped all")
+		for _, change := range []func(row *record){
+			func(row *record) { row.Class = "sender_not_verified" }, func(row *record) { row.By = "someone" },
+		} {
+			if err := r.with(ScopeAll, change); err != nil {
+				t.Fatal(err)
+			}
+			passes(0)
+			passes(0)
+		}
+		p.told("stopped all", "stopped all", "stopped all")
+	})
+}

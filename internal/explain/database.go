@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/oncepost/oncepost/internal/stops"
 )
 
 // readRow reads the message's row. It may be in either lane.
@@ -83,4 +85,12 @@ func readLedger(ctx context.Context, db *sql.DB, id string) (all []Entry, err er
 		all = append(all, e)
 	}
 	return all, rows.Err()
+}
+
+func readStops(ctx context.Context, db *sql.DB) (all []Stop, err error) {
+	standing, err := stops.New(db, stops.Config{}).Standing(ctx)
+	for _, s := range standing {
+		all = append(all, Stop{Scope: s.Scope, Class: s.Class, Text: s.Text, By: s.By, Since: s.Since})
+	}
+	return all, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -45,6 +46,11 @@ func (s Sources) Explain(ctx context.Context, id string) (r Report, err error) {
 	if r.Row == nil && r.Workflow == nil && len(r.Failed)+len(r.Ledger) == 0 {
 		return r, &NotFoundError{id, s.Namespace}
 	}
+	if r.Row != nil || r.Workflow != nil && r.Workflow.ClosedAt == nil {
+		if r.Stops, err = readStops(ctx, s.DB); err != nil {
+			return r, err
+		}
+	}
 	r.Summary = r.summarise()
 	return r, nil
 }
@@ -75,6 +81,9 @@ func (r *Report) summarise() string {
 
 // running says what a running workflow is at.
 func (r *Report) running() string {
+	if len(r.Stops) > 0 && slices.ContainsFunc(r.Workflow.Steps, Step.waits) {
+		return "Not sent yet: sending has stopped (" + r.Stops[0].Class + "), and all mails wait. See `oncepost sending status`."
+	}
 	for _, s := range r.Workflow.Steps {
 		if s.NextAt != nil {
 			return fmt.Sprintf("Not sent yet: attempt %d failed (%s), and the next one follows.", s.Attempt, s.Class)

@@ -13,6 +13,17 @@ type Report struct {
 	Failed   []Failed  `json:"failed,omitempty"` // oldest first
 	Workflow *Workflow `json:"workflow,omitempty"`
 	Ledger   []Entry   `json:"ledger,omitempty"`
+	// Stops are those of sending that stand now, while the message has not ended.
+	Stops []Stop `json:"sending_stops,omitempty"`
+}
+
+// Stop is a stop of sending. It holds up mails, and nothing else.
+type Stop struct {
+	Scope string    `json:"scope"` // all, or some workers' credentials
+	Class string    `json:"class"`
+	Text  string    `json:"text"`
+	By    string    `json:"by,omitempty"` // the person who stopped it
+	Since time.Time `json:"since"`
 }
 
 // Row is the message in outbox_messages.

@@ -34,6 +34,11 @@ func (r *Report) Print(w io.Writer) error {
 	for _, e := range r.Ledger {
 		line("  "+e.Step, e.Recipient, e.State, fmt.Sprint(e.Generation), e.ResultID, e.ErrorClass)
 	}
+	for _, s := range r.Stops {
+		line("", "")
+		line("SENDING HAS STOPPED", s.Class, s.Scope, clock(s.Since), s.By)
+		line("  " + s.Text)
+	}
 	return t.Flush()
 }
 

@@ -155,14 +155,21 @@ func pending(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []Step
 			At: a.GetScheduledTime().AsTime(), What: a.GetActivityType().GetName(), Outcome: "under way", Attempt: int(a.GetAttempt()),
 			Class: a.GetLastFailure().GetApplicationFailureInfo().GetType(), Error: a.GetLastFailure().GetMessage(),
 		}
-		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetLastFailure() != nil {
+		switch {
+		case a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED:
+		case a.GetLastFailure() != nil:
 			s.Outcome, s.NextAt = "waits for its next attempt", when(a.GetNextAttemptScheduleTime())
 			s.Attempt-- // Temporal counts the one to come
+		default:
+			s.Outcome, s.Attempt = "waits for a worker", 0
 		}
 		steps = append(steps, s)
 	}
 	return steps
 }
+
+// waits says that an activity is in its queue.
+func (s Step) waits() bool { return strings.HasPrefix(s.Outcome, "waits for ") }
 
 // link is the run's page in the web UI, or "" where nobody has said where that is.
 func (s Sources) link(id, run string) string {

@@ -1,16 +1,21 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/oncepost/oncepost/internal/devtemporal"
 	"github.com/oncepost/oncepost/internal/serve"
@@ -102,6 +107,49 @@ func TestAGivenRate(t *testing.T) {
 			w.awaitLimit(c.want)
 			crew.stop()
 		}
+	})
+}
+
+// Of workers that want different rates the last to start has its way, and they do not undo each other's from then on.
+func TestDifferentRates(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
+		three, five := 3.0, 5.0
+		w.hire(w.mailer, rated(serve.Rate{Fixed: &three}))
+		w.awaitLimit(3)
+		w.hire(w.mailer, rated(serve.Rate{Fixed: &five}))
+		w.awaitLimit(5)
+		for looks := w.requests("GetSendQuota"); w.requests("GetSendQuota") < looks+6; time.Sleep(10 * time.Millisecond) {
+			if l := w.limit(); l != 5 {
+				w.t.Fatalf("limit %v", l)
+			}
+		}
+	})
+}
+
+// A rate that Temporal does not take is said once, and set once Temporal does.
+func TestARefusedRate(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
+		var refusals atomic.Int64
+		var open atomic.Bool
+		refuse := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if _, ok := req.(*workflowservice.UpdateTaskQueueConfigRequest); ok && !open.Load() {
+				refusals.Add(1)
+				return status.Error(codes.PermissionDenied, "not for you")
+			}
+			return next(ctx, method, req, reply, cc, opts...)
+		}
+		three := 3.0
+		c := w.hire(w.mailer, rated(serve.Rate{Fixed: &three}), func(c *serve.Config) { c.Client = dial(w.t, w.addr, w.namespace, refuse) })
+		testdb.Eventually(w.t, "it is tried again", func() bool { return refusals.Load() >= 3 })
+		if n := strings.Count(c.said.String(), "rate of sends cannot be set"); n != 1 {
+			w.t.Errorf("said %d times", n)
+		}
+		open.Store(true)
+		w.awaitLimit(3)
 	})
 }
 

@@ -29,6 +29,7 @@ import (
 type world struct {
 	t         *testing.T
 	s         *testdb.Schema
+	addr      string // Temporal's
 	namespace string
 	c         client.Client
 	standin   *sesstandin.Server
@@ -56,7 +57,7 @@ func eachUnmanned(t *testing.T, retention time.Duration, test func(w *world)) {
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
 		ns, c := newNamespace(t, temporal, s, "sends", retention)
-		w := &world{t: t, s: s, namespace: ns, c: c}
+		w := &world{t: t, s: s, addr: temporal.FrontendAddr(), namespace: ns, c: c}
 		w.openSES()
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		test(w)

@@ -344,6 +344,7 @@ func TestAPersonStopsSending(t *testing.T) {
 		if n := w.requests(sendAction); n != 0 {
 			w.t.Errorf("%d requests", n)
 		}
+		w.explained(w.sources(), ids[0], "sending has stopped (person)", "waits for a worker", "SENDING HAS STOPPED", "wrong prices", `"by":"someone"`)
 		if cleared, err := crews[1].db.Clear(w.t.Context()); err != nil || len(cleared) != 1 {
 			w.t.Errorf("%+v, %v", cleared, err)
 		}

@@ -31,7 +31,8 @@ type Rate struct {
 }
 
 // quota watches the account's quota for what follows from it: the rate limit of the sends' task queue, on Temporal's server, and
-// the reserve for alerts. Any worker may, and each does: they have the same account.
+// the reserve for alerts. Any worker may, and each does: they have the same account. The rate is set where the process begins and
+// where what it wants changes, so that workers with different flags do not undo each other's again and again: the last one holds.
 type quota struct {
 	client    client.Client
 	namespace string
@@ -41,7 +42,9 @@ type quota struct {
 	logger    *slog.Logger
 	every     time.Duration // at most so long between two looks
 
-	silent bool // it has been said that the quota cannot be read
+	silent  bool     // it has been said that the quota cannot be read
+	refused bool     // it has been said that the rate cannot be set
+	set     *float64 // what this process has set, nil = nothing yet
 }
 
 func (w *quota) run(ctx context.Context) {
@@ -64,13 +67,22 @@ func (w *quota) look(ctx context.Context) time.Duration {
 	if read {
 		pause = w.keepReserve(ctx, q)
 	}
-	if rps, known := w.wanted(q, read); known {
-		if err := w.apply(ctx, rps); err != nil && ctx.Err() == nil {
-			w.logger.Warn("the rate of sends cannot be set, will try again", "error", err, "after", rateAgain)
-			pause = min(pause, rateAgain)
+	if rps, known := w.wanted(q, read); known && (w.set == nil || !same(*w.set, rps)) {
+		if err := w.apply(ctx, rps); err != nil {
+			w.unset(ctx, err)
+			return min(pause, rateAgain)
 		}
+		w.set, w.refused = &rps, false
 	}
 	return pause
+}
+
+// unset says once that Temporal has not taken the rate.
+func (w *quota) unset(ctx context.Context, err error) {
+	if !w.refused && ctx.Err() == nil {
+		w.logger.Warn("the rate of sends cannot be set; it stays as it is, and this is tried again and again", "error", err, "every", rateAgain)
+		w.refused = true
+	}
 }
 
 // read asks for the quota. That it cannot be read is said once.
