@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// errEOF ends rows.
+var errEOF = io.EOF
+
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // answering is a driver that answers every query with one value.

@@ -7,10 +7,8 @@ package locks
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -136,27 +134,4 @@ func End(conn *sql.Conn) error {
 		err = errors.Join(err, cerr)
 	}
 	return err
-}
-
-// maxName is the longest lock name that MySQL takes. It folds case, MariaDB does not.
-const maxName = 64
-
-// Name makes the name of a lock: a readable prefix and a hash of the database and the key, lower-case ASCII, at most 64
-// characters. Named locks belong to the whole server; the database in the name keeps two applications apart.
-func Name(database, key string) string {
-	sum := sha256.Sum256([]byte(database + "\x00" + key))
-	readable := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
-			return r
-		case 'A' <= r && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, key)
-	const prefix, hash = "oncepost:", 24 // 96 bits of hash
-	if room := maxName - len(prefix) - 1 - hash; len(readable) > room {
-		readable = readable[:room]
-	}
-	return prefix + readable + ":" + hex.EncodeToString(sum[:])[:hash]
 }

@@ -15,7 +15,12 @@ import (
 	"github.com/oncepost/oncepost/internal/testdb"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("ONCEPOST_TEST_LOCKS"); mode != "" {
+		os.Exit(child(mode))
+	}
+	os.Exit(testdb.Main(m))
+}
 
 func openSession(t *testing.T, db *sql.DB, idle time.Duration) *Session {
 	t.Helper()

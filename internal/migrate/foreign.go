@@ -43,6 +43,7 @@ var ownTables = []struct {
 	{"sending_stops", 6, []string{
 		"scope", "class", "cause", "stopped_by", "since", "lease_ends_at", "stops", "holder", "trial_ends_at",
 	}},
+	{"job_runs", 7, []string{"job", "period", "state", "token", "attempts", "host", "process", "started_at", "ended_at"}},
 }
 
 // refuseForeign looks at the tables that stand there before the migration which would make them. One with exactly our columns

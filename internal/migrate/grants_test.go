@@ -16,6 +16,7 @@ import (
 	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/stops"
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/locks"
 	"github.com/oncepost/oncepost/outbox"
 	"github.com/oncepost/oncepost/worker"
 )
@@ -66,6 +67,7 @@ var work = map[string]func(ctx context.Context, db *sql.DB) error{
 	},
 	"relay":   relayWork,
 	"worker":  workerWork,
+	"job":     jobWork,
 	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
 }
 
@@ -99,6 +101,21 @@ func relayWork(ctx context.Context, db *sql.DB) error {
 	} {
 		if _, err := conn.ExecContext(ctx, query); err != nil {
 			return fmt.Errorf("%s: %w", query, err)
+		}
+	}
+	return nil
+}
+
+// jobWork begins a job that fails, and one that is done, which is seen then.
+func jobWork(ctx context.Context, db *sql.DB) error {
+	l, err := locks.New(db, locks.Config{})
+	if err != nil {
+		return err
+	}
+	failed := errors.New("failed")
+	for _, want := range []error{failed, nil, nil} {
+		if _, err := l.OncePer(ctx, "grants", "2026-12-01", func(context.Context) error { return want }); !errors.Is(err, want) {
+			return err
 		}
 	}
 	return nil

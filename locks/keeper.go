@@ -1,0 +1,70 @@
+package locks
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// guardAfter is when the server is told how long the session may be silent.
+	guardAfter = 100 * time.Millisecond
+	// looks is how often within Config.Timeout the session is looked at.
+	looks = 5
+)
+
+// keep looks after the session until it is closed or lost.
+func (h *hold) keep() {
+	timer := time.NewTimer(guardAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.closed:
+			return
+		case <-timer.C:
+		}
+		if !h.look(context.Background()) { // a deadline is in ask
+			return
+		}
+		timer.Reset(h.l.timeout / looks)
+	}
+}
+
+// look sees whether the session still holds its locks.
+func (h *hold) look(ctx context.Context) bool {
+	h.mu.Lock()
+	defer h.unlock()
+	if !h.guarded && h.timeout > 0 { // else no lock was asked for yet
+		if err := h.set(ctx, int(h.l.timeout/time.Second)); err != nil {
+			h.lose(PointConnectionGone, err)
+			return false
+		}
+		h.guarded = true
+	}
+	columns, holders := []string{"CONNECTION_ID()"}, make([]sql.NullInt64, len(h.held)+1)
+	into := []any{&holders[0]}
+	for i, lk := range h.held {
+		columns, into = append(columns, "IS_USED_LOCK('"+lk.name+"')"), append(into, &holders[i+1])
+	}
+	if err := h.ask(ctx, "SELECT "+strings.Join(columns, ", "), into...); err != nil {
+		h.lose(PointConnectionGone, err)
+		return false
+	}
+	for i, lk := range h.held {
+		if id := holders[i+1].Int64; id != h.s.id || holders[0].Int64 != h.s.id {
+			h.lose(PointLockLost, fmt.Errorf("%q is held by session %d, and this was session %d and is %d", lk.key, id, h.s.id, holders[0].Int64))
+			return false
+		}
+	}
+	return true
+}
+
+// set sets the session's wait_timeout.
+func (h *hold) set(ctx context.Context, seconds int) error {
+	return h.within(ctx, func(ctx context.Context) error {
+		_, err := h.s.conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", seconds))
+		return err
+	})
+}
