@@ -27,6 +27,7 @@ type cli struct {
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
 	Alert   alertCmd   `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
 	Sending sendingCmd `cmd:"" help:"Show, make or end a stop of sending."`
+	Job     jobCmd     `cmd:"" help:"Run a job on one of many machines, and once a day."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -59,7 +60,9 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "oncepost: "+err.Error())
+		if text := err.Error(); text != "" {
+			fmt.Fprintln(os.Stderr, "oncepost: "+text)
+		}
 		os.Exit(config.ExitCode(err))
 	}
 }

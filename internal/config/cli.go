@@ -16,8 +16,28 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// ExitCode is the process's for an error: 2 where the program was called in a wrong way, else 1.
+// ExitError is an error with an exit code of its own. Err may be nil: then there is nothing to say.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns what is wrong.
+func (e ExitError) Unwrap() error { return e.Err }
+
+// ExitCode is the process's for an error: an ExitError's own, 2 where the program was called in a wrong way, else 1.
 func ExitCode(err error) int {
+	var own ExitError
+	if errors.As(err, &own) {
+		return own.Code
+	}
 	if errors.As(err, new(UsageError)) {
 		return 2
 	}
