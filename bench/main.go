@@ -32,6 +32,7 @@ type cli struct {
 	Large   largeCmd   `cmd:"" help:"Memory of a relay over rows of 1 MiB."`
 	Kills   killsCmd   `cmd:"" help:"Workers killed while they send: what is lost, doubled, parked."`
 	Ledger  ledgerCmd  `cmd:"" help:"Mails per second with the ledger and without."`
+	Locks   locksCmd   `cmd:"" help:"What a named lock costs, and how soon a dead holder's is free."`
 	Churn   churnCmd   `cmd:"" help:"Three relays under churn, on a real Temporal."`
 	Mail    mailCmd    `cmd:"" help:"Commit to accepted mail on the whole stack, one at a time."`
 	Child   childCmd   `cmd:"" hidden:"" help:"A process of another benchmark."`

@@ -62,8 +62,7 @@ var errClosed = errors.New("locks: the function that had this context has return
 
 // close gives all locks back, and the connection to the pool where the server has confirmed that; else it ends the session.
 func (h *hold) close() {
-	close(h.closed)
-	h.keeper.Wait()
+	h.rest()
 	defer h.cancel(context.Canceled)
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
 	defer cancel()

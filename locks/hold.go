@@ -15,7 +15,8 @@ import (
 type hold struct {
 	l      *Locker
 	cancel context.CancelCauseFunc // ends the context of what runs under the locks
-	closed chan struct{}           // ends the keeper
+	first  *time.Timer             // begins the keeper: most functions are over before
+	closed chan struct{}           // ends it
 	keeper sync.WaitGroup
 
 	mu      sync.Mutex // guards all below; one statement runs at a time
@@ -45,7 +46,8 @@ func (l *Locker) open(ctx context.Context) (*hold, context.Context, error) {
 	}
 	h := &hold{l: l, s: &Session{conn: conn}, closed: make(chan struct{}), heard: time.Now()}
 	ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, holdKey{l}, h))
-	h.keeper.Go(h.keep)
+	h.keeper.Add(1)
+	h.first = time.AfterFunc(guardAfter, h.keep)
 	return h, ctx, nil
 }
 
@@ -59,7 +61,7 @@ func (h *hold) unlock() {
 	}
 }
 
-// ask runs a statement of one row, within the time in which the locks count as held. mu is locked.
+// ask runs a statement of one row, within the time in which locks that are held count as held. mu is locked.
 func (h *hold) ask(ctx context.Context, query string, into ...any) error {
 	return h.within(ctx, func(ctx context.Context) error { return h.s.conn.QueryRowContext(ctx, query).Scan(into...) })
 }
@@ -68,8 +70,11 @@ func (h *hold) within(ctx context.Context, run func(ctx context.Context) error) 
 	if h.lost != nil {
 		return h.lost
 	}
-	ctx, cancel := context.WithDeadline(ctx, h.heard.Add(h.l.timeout*2/3))
-	defer cancel()
+	if latest := h.heard.Add(h.l.timeout * 2 / 3); len(h.held) > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, latest)
+		defer cancel()
+	}
 	began := time.Now()
 	err := run(ctx)
 	if err == nil {

@@ -17,19 +17,25 @@ const (
 
 // keep looks after the session until it is closed or lost.
 func (h *hold) keep() {
-	timer := time.NewTimer(guardAfter)
-	defer timer.Stop()
-	for {
+	defer h.keeper.Done()
+	ticks := time.NewTicker(h.l.timeout / looks)
+	defer ticks.Stop()
+	for h.look(context.Background()) { // a deadline is in within
 		select {
 		case <-h.closed:
 			return
-		case <-timer.C:
+		case <-ticks.C:
 		}
-		if !h.look(context.Background()) { // a deadline is in ask
-			return
-		}
-		timer.Reset(h.l.timeout / looks)
 	}
+}
+
+// rest ends the keeper, and waits until a statement of its is over.
+func (h *hold) rest() {
+	close(h.closed)
+	if h.first.Stop() {
+		h.keeper.Done() // it has not begun, and never will
+	}
+	h.keeper.Wait()
 }
 
 // look sees whether the session still holds its locks.

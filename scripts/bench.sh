@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go build -o bin/bench ./bench
-for figure in drain latency idle express sizes mail churn large; do
+for figure in drain latency idle express sizes mail churn large locks; do
   bin/bench "$figure"
 done

@@ -32,7 +32,8 @@ type Config struct {
 	// Activities are registered for sends. Required.
 	Activities *activities.Activities
 	// Own are activities of the caller's own: functions, and structs with methods, as Temporal's RegisterActivity takes them. They
-	// run on the workflows' task queue, so that a stop of the mails is none of theirs, and may call activities.Once.
+	// run on the workflows' task queue, so that a stop of the mails is none of theirs, and may call activities.Once. One that may
+	// take longer than Grace is cut off by a restart of the worker: with Once its effect is unknown then.
 	Own []any
 	// Parked tells people of an effect that waits for them. Default: a line in the log.
 	Parked func(ctx context.Context, p activities.Parked) error
