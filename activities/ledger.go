@@ -26,7 +26,7 @@ type Ledger interface {
 type Key struct {
 	MessageID string
 	Step      string   // 1 to 64 bytes; one name for each effect of a workflow
-	Recipient [32]byte // a hash of the canonical address; zero where the effect has no recipient
+	Recipient [32]byte // a hash of the canonical address, which is empty for an effect of Once
 }
 
 // Token tells one claim from another.
