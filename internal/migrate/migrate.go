@@ -5,7 +5,6 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -20,9 +19,6 @@ import (
 // VersionTable is where the applied migrations are recorded.
 const VersionTable = "oncepost_migrations"
 
-// lockPoll is how often a process that waits for another one's migration looks again.
-const lockPoll = 200 * time.Millisecond
-
 // Result is one migration that Up applied.
 type Result struct {
 	Version int64
@@ -34,11 +30,23 @@ type Result struct {
 // lock. A run that was killed in the middle is finished by the next one. A table by one of our names that is somebody else's
 // is left alone: *ForeignTableError.
 func Up(ctx context.Context, db *sql.DB) (applied []Result, err error) {
-	session, err := lock(ctx, db)
+	l, err := locks.New(db, locks.Config{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	defer func() { err = errors.Join(err, session.Close()) }()
+	began := false
+	err = l.With(ctx, "migrate", -1, func(ctx context.Context) (err error) {
+		began = true
+		applied, err = apply(ctx, db)
+		return err
+	})
+	if err != nil && !began {
+		err = fmt.Errorf("migrate: wait for another process's migration: %w", err)
+	}
+	return applied, err
+}
+
+func apply(ctx context.Context, db *sql.DB) (applied []Result, err error) {
 	if err := refuseForeign(ctx, db); err != nil {
 		return nil, err
 	}
@@ -57,40 +65,6 @@ func Up(ctx context.Context, db *sql.DB) (applied []Result, err error) {
 		return applied, fmt.Errorf("migrate: %w", err)
 	}
 	return applied, nil
-}
-
-func lock(ctx context.Context, db *sql.DB) (*locks.Session, error) {
-	var name sql.NullString
-	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&name); err != nil {
-		return nil, fmt.Errorf("migrate: read the database's name: %w", err)
-	}
-	session, err := locks.Open(ctx, db, 0)
-	if err != nil {
-		return nil, fmt.Errorf("migrate: %w", err)
-	}
-	for {
-		got, err := session.TryLock(ctx, locks.Name(name.String, "migrate"))
-		if err == nil && got[0] {
-			return session, nil
-		}
-		if err == nil {
-			err = wait(ctx, lockPoll)
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("migrate: wait for another process's migration: %w", err), session.Close())
-		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // restoreVersionZero writes goose's own first record where a run was killed between making the version table and writing
