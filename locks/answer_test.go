@@ -24,23 +24,7 @@ func (answering) Close() error                                   { return nil }
 func (answering) Begin() (driver.Tx, error)                      { return nil, driver.ErrSkip }
 
 func (a answering) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	return &oneRow{value: a.value}, nil
-}
-
-type oneRow struct {
-	value driver.Value
-	read  bool
-}
-
-func (*oneRow) Columns() []string { return []string{"answer"} }
-func (*oneRow) Close() error      { return nil }
-
-func (r *oneRow) Next(dest []driver.Value) error {
-	if r.read {
-		return io.EOF
-	}
-	r.read, dest[0] = true, r.value
-	return nil
+	return &row{values: []driver.Value{a.value}}, nil
 }
 
 // Servers answer with a number; drivers and proxies are known that make it text. Only 1 is a yes. (scenarios 30, 31)

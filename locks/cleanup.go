@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 )
 
-// Points of a Report: what did not go as it should. At the first three what ran under the lock may have run twice at a time.
+// Points of a Report: what did not go as it should. At lock_lost and connection_gone another may have run at the same time.
 const (
 	// PointReleaseFailed: RELEASE_LOCK was answered with an error, or not in time. The session is ended, which frees the lock.
 	PointReleaseFailed = "release_failed"
@@ -21,6 +20,9 @@ const (
 	// PointSessionNotEnded: a session that may hold the lock was given up, and was not seen to have ended, KILL or not. The lock may
 	// stay taken until the server ends it.
 	PointSessionNotEnded = "session_not_ended"
+	// PointRecordFailed: a job of OncePer has failed, and that could not be recorded; its error is the caller's. The record says that it
+	// runs, and counts as crashed.
+	PointRecordFailed = "record_failed"
 )
 
 // Report tells of a clean-up that did not go as it should.
@@ -36,6 +38,8 @@ type Report struct {
 // Text says in a sentence what happened, and what follows.
 func (r Report) Text() string {
 	switch r.Point {
+	case PointRecordFailed:
+		return "a job has failed, and that could not be recorded: its record counts as crashed"
 	case PointReleaseFailed:
 		return "a named lock could not be released; its session is ended, which frees it"
 	case PointLockLost:
@@ -52,8 +56,8 @@ func (r Report) Attrs() []slog.Attr {
 }
 
 const (
-	cleanUp  = 5 * time.Second // all of it
-	endTime  = time.Second     // for the server to notice that a session has ended
+	cleanUp  = 5 * time.Second        // all of it
+	endTime  = 250 * time.Millisecond // for the server to notice that a session has ended
 	lookAway = 5 * time.Millisecond
 )
 
@@ -63,12 +67,14 @@ var errClosed = errors.New("locks: the function that had this context has return
 // close gives all locks back, and the connection to the pool where the server has confirmed that; else it ends the session.
 func (h *hold) close() {
 	h.rest()
-	defer h.cancel(context.Canceled)
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
-	defer cancel()
+	defer h.cancel(errClosed)
 	h.mu.Lock()
 	defer h.unlock()
-	h.release(ctx, h.held)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
+	defer cancel()
+	if h.marked {
+		h.release(ctx, append(h.held, lock{"its own mark", h.mark}))
+	}
 	if h.guarded && h.lost == nil {
 		if err := h.set(ctx, h.timeout); err != nil {
 			h.report(PointConnectionGone, nil, fmt.Errorf("after the release: %w", err))
@@ -77,8 +83,8 @@ func (h *hold) close() {
 	}
 	if h.lost != nil {
 		h.endSession(ctx)
-	} else if err := h.s.conn.Close(); err != nil { // it has been returned
-		h.report(PointConnectionGone, nil, fmt.Errorf("return the connection: %w", err))
+	} else {
+		_ = h.s.conn.Close() // it gives the connection to the pool, and fails only for one that has been given (database/sql)
 	}
 	h.lost = errClosed
 }
@@ -86,38 +92,31 @@ func (h *hold) close() {
 // endSession ends the session and sees to it from a second connection that it is gone.
 func (h *hold) endSession(ctx context.Context) {
 	err := End(h.s.conn)
-	if len(h.doubt) == 0 {
-		return // it holds nothing; the connection is closed, and there is nobody to tell that it could not be (End's docs)
-	}
-	free, aerr := h.awaitFree(ctx)
-	if !free && aerr == nil && h.s.id != 0 {
+	gone, aerr := h.awaitEnd(ctx)
+	if !gone && aerr == nil {
 		_, kerr := h.l.db.ExecContext(ctx, fmt.Sprintf("KILL %d", h.s.id)) //nolint:gosec // a number that the server gave
-		free, aerr = h.awaitFree(ctx)
+		gone, aerr = h.awaitEnd(ctx)
 		aerr = errors.Join(kerr, aerr)
 	}
-	if !free {
-		h.report(PointSessionNotEnded, keys(h.doubt), errors.Join(err, aerr))
+	if !gone {
+		h.report(PointSessionNotEnded, keys(h.doubt), errors.Join(err, aerr, errStill))
 	}
 }
 
-// awaitFree waits a little until the session holds none of the locks any more. Of one whose ID was never heard nobody may.
-func (h *hold) awaitFree(ctx context.Context) (bool, error) {
-	var terms []string
-	for _, lk := range h.doubt {
-		if h.s.id == 0 {
-			terms = append(terms, HeldExpr(lk.name))
-		} else {
-			terms = append(terms, fmt.Sprintf("IS_USED_LOCK('%s') <=> %d", lk.name, h.s.id))
-		}
-	}
-	query := "SELECT " + strings.Join(terms, " OR ")
+var errStill = errors.New("the session may still be there")
+
+// awaitEnd waits a little for the end of the session: until nobody holds its mark. It learns the ID of a session that had not told it.
+func (h *hold) awaitEnd(ctx context.Context) (bool, error) {
 	for end := time.Now().Add(endTime); ; time.Sleep(lookAway) {
-		var held sql.NullBool
-		if err := h.l.db.QueryRowContext(ctx, query).Scan(&held); err != nil { //nolint:gosec // of names made by Name, and a number
+		var holder sql.NullInt64
+		if err := h.l.db.QueryRowContext(ctx, "SELECT IS_USED_LOCK('"+h.mark+"')").Scan(&holder); err != nil { //nolint:gosec // a name of our own making
 			return false, fmt.Errorf("look whether the session has ended: %w", err)
 		}
-		if !held.Bool || time.Now().After(end) {
-			return !held.Bool, nil
+		if !holder.Valid {
+			return true, nil
+		}
+		if h.s.id = holder.Int64; time.Now().After(end) {
+			return false, nil
 		}
 	}
 }

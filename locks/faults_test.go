@@ -27,9 +27,12 @@ type faulty struct {
 
 // fault answers the statements that hold some words.
 type fault struct {
-	words string
-	value driver.Value // with err nil
-	err   error
+	words  string
+	value  driver.Value // with err nil
+	values []driver.Value
+	err    error
+	before func() // in place of an answer: it runs, and then the statement
+	after  error  // in place of the statement's answer
 }
 
 // realConn is what the driver's connections are.
@@ -63,7 +66,14 @@ func (f *faulty) of(query string) (fault, bool) {
 	if i < 0 {
 		return fault{}, false
 	}
-	return f.faults[i], true
+	if x := f.faults[i]; x.before == nil {
+		if x.values == nil {
+			x.values = slices.Repeat([]driver.Value{x.value}, strings.Count(query, "_LOCK(")) // one for each function
+		}
+		return x, true
+	}
+	f.faults[i].before()
+	return fault{}, false
 }
 
 func (f *faulty) set(leaves bool, faults ...fault) {
@@ -73,10 +83,15 @@ func (f *faulty) set(leaves bool, faults ...fault) {
 }
 
 func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if x, hit := c.f.of(query); hit {
-		return &oneRow{value: x.value}, x.err
+	x, hit := c.f.of(query)
+	if hit && x.after == nil {
+		return &row{values: x.values}, x.err
 	}
-	return c.realConn.QueryContext(ctx, query, args)
+	rows, err := c.realConn.QueryContext(ctx, query, args)
+	if err == nil && x.after != nil {
+		err = errors.Join(rows.Close(), x.after)
+	}
+	return rows, err
 }
 
 func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -180,7 +195,7 @@ func TestCleanUp(t *testing.T) {
 		},
 		{
 			name: "nobody can tell whether it has ended", points: []string{PointReleaseFailed, PointSessionNotEnded},
-			faults: []fault{{words: "RELEASE_LOCK", err: errServer}, {words: "<=>", err: errServer}},
+			faults: []fault{{words: "RELEASE_LOCK", err: errServer}, {words: "SELECT IS_USED_LOCK", err: errServer}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -262,11 +277,11 @@ func (answers) Begin() (driver.Tx, error)                      { return nil, dri
 func (a answers) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
 	switch {
 	case strings.Contains(query, "GET_LOCK"):
-		return &row{values: []driver.Value{a.got, int64(7), int64(600), a.holder}}, nil
+		return &row{values: []driver.Value{int64(1), a.got, int64(7), int64(600), a.holder}}, nil
 	case strings.Contains(query, "RELEASE_LOCK"):
-		return &row{values: []driver.Value{a.got}}, nil
+		return &row{values: slices.Repeat([]driver.Value{int64(1)}, strings.Count(query, "RELEASE_LOCK"))}, nil
 	}
-	return &row{values: []driver.Value{int64(0)}}, nil
+	return &row{values: []driver.Value{nil}}, nil
 }
 
 type row struct {

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -16,16 +17,21 @@ type hold struct {
 	l      *Locker
 	cancel context.CancelCauseFunc // ends the context of what runs under the locks
 	first  *time.Timer             // begins the keeper: most functions are over before
-	closed chan struct{}           // ends it
+	closed chan struct{}           // ends it, and those who wait for further locks
+	hurry  context.CancelFunc      // cuts off the keeper's statement
+	watch  context.Context         //nolint:containedctx // the keeper's, which is nobody's callee
 	keeper sync.WaitGroup
 
 	mu      sync.Mutex // guards all below; one statement runs at a time
 	s       *Session
+	mark    string // a lock of a random name, by which the session is known from another, whatever its ID
+	marked  bool   // it is taken
 	held    []lock
-	doubt   []lock    // the session may hold them: it has to be seen that it does not
+	doubt   []lock    // those that the session may hold, once it is given up
 	timeout int       // the session's own wait_timeout, s
 	guarded bool      // that is another for the time being
 	heard   time.Time // when the last statement that was answered began
+	working bool      // a caller's function runs under the locks
 	lost    error     // why the session is not to be used any more
 	reports []Report  // to be made once mu is free
 }
@@ -44,8 +50,12 @@ func (l *Locker) open(ctx context.Context) (*hold, context.Context, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("locks: connect: %w", err)
 	}
-	h := &hold{l: l, s: &Session{conn: conn}, closed: make(chan struct{}), heard: time.Now()}
+	h := &hold{
+		l: l, s: &Session{conn: conn}, closed: make(chan struct{}), heard: time.Now(),
+		mark: "oncepost:session:" + strings.ToLower(rand.Text()),
+	}
 	ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, holdKey{l}, h))
+	h.watch, h.hurry = context.WithCancel(context.Background())
 	h.keeper.Add(1)
 	h.first = time.AfterFunc(guardAfter, h.keep)
 	return h, ctx, nil
@@ -61,7 +71,7 @@ func (h *hold) unlock() {
 	}
 }
 
-// ask runs a statement of one row, within the time in which locks that are held count as held. mu is locked.
+// ask runs a statement of one row, within the time in which the locks count as held. mu is locked.
 func (h *hold) ask(ctx context.Context, query string, into ...any) error {
 	return h.within(ctx, func(ctx context.Context) error { return h.s.conn.QueryRowContext(ctx, query).Scan(into...) })
 }
@@ -70,17 +80,21 @@ func (h *hold) within(ctx context.Context, run func(ctx context.Context) error) 
 	if h.lost != nil {
 		return h.lost
 	}
-	if latest := h.heard.Add(h.l.timeout * 2 / 3); len(h.held) > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, latest)
-		defer cancel()
-	}
+	ctx, cancel := context.WithDeadline(ctx, h.heard.Add(h.l.timeout*2/3))
+	defer cancel()
 	began := time.Now()
 	err := run(ctx)
 	if err == nil {
 		h.heard = began
 	}
 	return err
+}
+
+// begin says that a caller's function runs from now on: that a lock is lost matters to people.
+func (h *hold) begin() {
+	h.mu.Lock()
+	h.working = true
+	h.mu.Unlock()
 }
 
 // lose gives the session up. It may hold doubtful ones too. mu is locked.
@@ -90,10 +104,10 @@ func (h *hold) lose(point string, err error, doubtful ...lock) {
 	}
 	lost := &LostError{Keys: keys(h.held), Err: err}
 	h.lost, h.doubt = lost, slices.Concat(h.held, doubtful)
-	if len(h.held) > 0 {
+	if len(h.held) > 0 && h.working {
 		h.report(point, lost.Keys, err)
-		h.cancel(lost)
 	}
+	h.cancel(lost)
 }
 
 func (h *hold) report(point string, keys []string, err error) {
@@ -119,6 +133,10 @@ const slice = 1
 func (h *hold) take(ctx context.Context, lk lock, began time.Time, wait time.Duration) error {
 	for seconds := 0; ; seconds = slice {
 		err := h.try(ctx, lk, seconds)
+		if over := ctx.Err(); err == nil && over != nil { // it came too late
+			h.giveBack([]lock{lk})
+			err = fmt.Errorf("locks: take %q: %w", lk.key, over)
+		}
 		var no *NotAcquiredError
 		if !errors.As(err, &no) {
 			return err
@@ -134,16 +152,38 @@ func (h *hold) take(ctx context.Context, lk lock, began time.Time, wait time.Dur
 func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 	h.mu.Lock()
 	defer h.unlock()
+	select {
+	case <-h.closed:
+		return errClosed
+	case <-ctx.Done():
+		return fmt.Errorf("locks: take %q: %w", lk.key, ctx.Err())
+	default:
+	}
 	if slices.Contains(h.held, lk) {
 		return &NotAcquiredError{Key: lk.key, Holder: h.s.id, Own: true}
 	}
+	if len(h.held) > 0 {
+		ctx = context.WithoutCancel(ctx) // a statement that is cut off ends the session, and loses what it holds
+	}
+	mark := "1"
+	if !h.marked {
+		mark = "GET_LOCK('" + h.mark + "', 0)"
+	}
 	var (
-		got    sql.NullString // drivers and proxies are known that make it text
-		holder sql.NullInt64
+		marked, got sql.NullString // drivers and proxies are known that make it text
+		holder      sql.NullInt64
+		timeout     int
+		began       = time.Now()
 	)
-	err := h.ask(ctx, fmt.Sprintf("SELECT GET_LOCK('%[1]s', %[2]d), CONNECTION_ID(), @@wait_timeout, IS_USED_LOCK('%[1]s')", lk.name, seconds),
-		&got, &h.s.id, &h.timeout, &holder)
+	err := h.ask(ctx, fmt.Sprintf("SELECT %s, GET_LOCK('%[2]s', %[3]d), CONNECTION_ID(), @@wait_timeout, IS_USED_LOCK('%[2]s')", mark, lk.name, seconds),
+		&marked, &got, &h.s.id, &timeout, &holder)
+	h.marked = h.marked || err == nil && marked.String == "1"
+	if !h.guarded {
+		h.timeout = timeout
+	}
 	switch {
+	case err == nil && !h.marked:
+		err = fmt.Errorf("locks: take %q: GET_LOCK of a new name answered %s, want 1", lk.key, shown(marked))
 	case deadlock(err):
 		return &NotAcquiredError{Key: lk.key, Deadlock: true}
 	case misnamed(err):
@@ -151,6 +191,7 @@ func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 	case err != nil:
 		err = fmt.Errorf("locks: take %q: %w", lk.key, err)
 	case got.String == "0":
+		h.heard = began.Add(time.Duration(seconds) * time.Second) // so long the server has been at it
 		return &NotAcquiredError{Key: lk.key, Holder: holder.Int64}
 	case got.String != "1":
 		err = fmt.Errorf("locks: take %q: GET_LOCK answered %s, want 1 or 0", lk.key, shown(got))
@@ -167,15 +208,16 @@ func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 
 // giveBack releases some locks, while the session goes on.
 func (h *hold) giveBack(all []lock) {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
-	defer cancel()
 	h.mu.Lock()
 	defer h.unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
+	defer cancel()
 	h.release(ctx, all)
 }
 
 // release releases them, or gives the session up. mu is locked.
 func (h *hold) release(ctx context.Context, all []lock) {
+	all = slices.Clone(all)
 	if len(all) == 0 || h.lost != nil {
 		return
 	}

@@ -20,7 +20,7 @@ func (h *hold) keep() {
 	defer h.keeper.Done()
 	ticks := time.NewTicker(h.l.timeout / looks)
 	defer ticks.Stop()
-	for h.look(context.Background()) { // a deadline is in within
+	for h.look(h.watch) { // a deadline is in within
 		select {
 		case <-h.closed:
 			return
@@ -35,7 +35,10 @@ func (h *hold) rest() {
 	if h.first.Stop() {
 		h.keeper.Done() // it has not begun, and never will
 	}
+	hurry := time.AfterFunc(cleanUp, h.hurry)
 	h.keeper.Wait()
+	hurry.Stop()
+	h.hurry()
 }
 
 // look sees whether the session still holds its locks.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,12 +36,11 @@ type Locker struct {
 	db      *sql.DB
 	timeout time.Duration
 	tell    func(Report)
-
-	mu    sync.Mutex
-	scope string
+	scope   atomic.Pointer[string] // nil until it is known
 }
 
-// New returns a Locker on a pool of one MySQL or MariaDB server. It asks nothing of the server yet.
+// New returns a Locker on a pool of one MySQL or MariaDB server. It asks nothing of the server yet. A wait is made of statements that
+// last a second: a readTimeout in the pool's DSN, a max_execution_time (MySQL) and a max_statement_time (MariaDB) must be longer, or 0.
 func New(db *sql.DB, cfg Config) (*Locker, error) {
 	switch {
 	case db == nil:
@@ -54,7 +53,11 @@ func New(db *sql.DB, cfg Config) (*Locker, error) {
 	if cfg.Report == nil {
 		cfg.Report = func(r Report) { slog.Default().LogAttrs(context.Background(), slog.LevelError, r.Text(), r.Attrs()...) }
 	}
-	return &Locker{db: db, timeout: cfg.Timeout, tell: cfg.Report, scope: cfg.Scope}, nil
+	l := &Locker{db: db, timeout: cfg.Timeout, tell: cfg.Report}
+	if cfg.Scope != "" {
+		l.scope.Store(&cfg.Scope)
+	}
+	return l, nil
 }
 
 // With runs fn while this process holds the lock of that key (see [Key]), and returns the very error that fn returned.
@@ -67,7 +70,8 @@ func New(db *sql.DB, cfg Config) (*Locker, error) {
 //
 // The lock is taken on a connection of its own, which goes back to the pool only when the server has confirmed the release. A With
 // within fn, with a context that comes from fn's, uses the same session: one connection is enough however deep, and the server
-// finds a deadlock between two such. A lock is not re-entrant: for one that the session holds already the error is a
+// finds a deadlock between two such. Statements of goroutines that share a session take turns, and a wait for a lock takes up to a
+// second of each turn. A lock is not re-entrant: for one that the session holds already the error is a
 // *NotAcquiredError at once.
 func (l *Locker) With(ctx context.Context, key string, wait time.Duration, fn func(ctx context.Context) error) error {
 	return l.WithAll(ctx, []string{key}, wait, fn)
@@ -76,6 +80,14 @@ func (l *Locker) With(ctx context.Context, key string, wait time.Duration, fn fu
 // WithAll is With for several locks on one session, taken in one order by everybody, so that two callers with the same keys cannot
 // wait for each other. wait is for all of them together. A key given twice counts once.
 func (l *Locker) WithAll(ctx context.Context, keys []string, wait time.Duration, fn func(ctx context.Context) error) error {
+	return l.under(ctx, keys, wait, func(ctx context.Context, h *hold) error {
+		h.begin()
+		return fn(ctx)
+	})
+}
+
+// under runs fn under locks, and with the session that holds them.
+func (l *Locker) under(ctx context.Context, keys []string, wait time.Duration, fn func(ctx context.Context, h *hold) error) error {
 	all, err := l.locks(ctx, keys)
 	if err != nil {
 		return err
@@ -85,8 +97,6 @@ func (l *Locker) WithAll(ctx context.Context, keys []string, wait time.Duration,
 		if h, ctx, err = l.open(ctx); err != nil {
 			return err
 		}
-	}
-	if !nested {
 		defer h.close() // whatever comes, a panic of fn too
 	}
 	if err := h.takeAll(ctx, all, wait); err != nil {
@@ -95,7 +105,7 @@ func (l *Locker) WithAll(ctx context.Context, keys []string, wait time.Duration,
 	if nested {
 		defer h.giveBack(all)
 	}
-	return fn(ctx)
+	return fn(ctx, h)
 }
 
 // lock is one named lock: as the caller calls it, and the server.
@@ -119,12 +129,10 @@ func (l *Locker) locks(ctx context.Context, keys []string) (all []lock, err erro
 	return all, nil
 }
 
-// scoped is the scope, asked for once.
+// scoped is the scope, asked for once, or by several at first.
 func (l *Locker) scoped(ctx context.Context) (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.scope != "" {
-		return l.scope, nil
+	if scope := l.scope.Load(); scope != nil {
+		return *scope, nil
 	}
 	var database sql.NullString
 	if err := l.db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
@@ -133,6 +141,6 @@ func (l *Locker) scoped(ctx context.Context) (string, error) {
 	if database.String == "" {
 		return "", errors.New("locks: the pool has no current database; name one in the DSN, or set Config.Scope")
 	}
-	l.scope = database.String
-	return l.scope, nil
+	l.scope.Store(&database.String)
+	return database.String, nil
 }

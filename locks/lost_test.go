@@ -2,6 +2,8 @@ package locks
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"slices"
 	"testing"
@@ -149,4 +151,35 @@ func TestServerRestart(t *testing.T) {
 			l.with(t, "a", func(context.Context) {})
 		})
 	}
+}
+
+// A proxy that swaps the session: another answers, and the lock is still the first one's.
+func TestASwappedSession(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		_, f, _ := newFaulty(t, s)
+		db := sql.OpenDB(f)
+		testdb.CloseAtEnd(t, db)
+		l, r := locker(t, db, leastTimeout)
+		untilLost(t, l, r, func() {
+			id := testdb.Value[int64](t, s.DB, "SELECT IS_USED_LOCK(?)", Name(s.Name, "a"))
+			f.set(false, fault{words: "SELECT CONNECTION_ID(), ", values: []driver.Value{id + 1, id}})
+		}, PointLockLost)
+	})
+}
+
+// The first answer is lost on the way, and the server has given the lock: its session is found by its mark, and ended.
+func TestTheFirstAnswerIsLost(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		l, f, r := newFaulty(t, s)
+		f.set(true, fault{words: "GET_LOCK('" + Name(s.Name, "a"), after: errServer})
+		if err := l.With(t.Context(), "a", 0, func(context.Context) error { t.Error("it runs"); return nil }); err == nil {
+			t.Error("no error")
+		}
+		f.set(false)
+		other, _ := locker(t, s.DB, 0)
+		other.with(t, "a", func(context.Context) {})
+		if len(r.all) > 0 {
+			t.Errorf("reports %+v", r.all)
+		}
+	})
 }

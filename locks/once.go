@@ -54,10 +54,15 @@ func (e *CrashedError) Error() string {
 		"or set its row in job_runs to 'done'", e.Job, e.Period, e.Ago.Round(time.Second), e.Host, e.Process)
 }
 
+// Wait lets OncePer wait for an instance that is at it, as wait of [Locker.With] says; then the record tells whether there is anything
+// left to do. Default: not at all.
+func Wait(wait time.Duration) Option { return func(o *once) { o.wait = wait } }
+
 // once is one call of OncePer.
 type once struct {
 	job, period string
 	takeOver    bool
+	wait        time.Duration
 	token       [16]byte
 	hold        *hold
 }
@@ -90,12 +95,13 @@ func (l *Locker) OncePer(ctx context.Context, job, period string, fn func(ctx co
 		return false, fmt.Errorf("%w: job %q, period %q", ErrName, job, period)
 	}
 	rand.Read(o.token[:]) // never fails (documented)
-	err = l.With(ctx, "job/"+job, 0, func(ctx context.Context) error {
-		o.hold, _ = l.holding(ctx)
+	err = l.under(ctx, []string{"job/" + job}, o.wait, func(ctx context.Context, h *hold) error {
+		o.hold = h
 		ran, err = o.begin(ctx)
 		if err != nil || !ran {
 			return err
 		}
+		h.begin()
 		return o.run(ctx, fn)
 	})
 	return ran, err
@@ -106,8 +112,12 @@ func (o *once) run(ctx context.Context, fn func(ctx context.Context) error) (err
 	state := "failed"
 	defer func() {
 		rerr := o.record(state)
-		if err == nil && rerr != nil {
+		switch {
+		case rerr == nil:
+		case state == "done":
 			err = fmt.Errorf("locks: job %q of %s has run, but that could not be recorded: %w", o.job, o.period, rerr)
+		default: // the caller sees fn's own error, or its panic
+			o.hold.l.tell(Report{Point: PointRecordFailed, Keys: []string{"job/" + o.job}, Session: o.hold.s.id, Err: rerr})
 		}
 	}()
 	if err = fn(ctx); err == nil {
@@ -129,7 +139,10 @@ const (
 
 // begin reads the record and writes that it runs, unless it should not.
 func (o *once) begin(ctx context.Context) (run bool, err error) {
-	err = o.hold.statement(ctx, func(ctx context.Context, conn *sql.Conn) error {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	err = o.hold.transaction(func(ctx context.Context, conn *sql.Conn) error {
 		var (
 			state  string
 			before []byte
@@ -139,14 +152,14 @@ func (o *once) begin(ctx context.Context) (run bool, err error) {
 		err := conn.QueryRowContext(ctx, lookSQL, o.job, o.period).Scan(&state, &before, &c.Host, &c.Process, &micros)
 		switch c.Ago = time.Duration(micros) * time.Microsecond; {
 		case errors.Is(err, sql.ErrNoRows):
-			err = o.write(ctx, conn, firstSQL, o.job, o.period, o.token[:], host(), os.Getpid())
+			err = change(ctx, conn, firstSQL, o.job, o.period, o.token[:], host(), os.Getpid())
 		case err != nil:
 		case state == "done":
 			return nil
 		case state == "running" && !o.takeOver:
 			return &c
 		default:
-			err = o.write(ctx, conn, againSQL, o.token[:], host(), os.Getpid(), o.job, o.period, before)
+			err = change(ctx, conn, againSQL, o.token[:], host(), os.Getpid(), o.job, o.period, before)
 		}
 		run = err == nil
 		return err
@@ -155,47 +168,76 @@ func (o *once) begin(ctx context.Context) (run bool, err error) {
 	if err != nil && !errors.As(err, &crashed) {
 		return false, fmt.Errorf("locks: job %q of %s has not run; its record in job_runs cannot be used: %w", o.job, o.period, err)
 	}
-	return run, err
-}
-
-// beginner is a connection or a pool.
-type beginner interface {
-	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+	return run && err == nil, err
 }
 
 var errNotOurs = errors.New("another run has the record by now")
 
-// write changes the one record, in a transaction: the pool may be without autocommit.
-func (o *once) write(ctx context.Context, db beginner, query string, args ...any) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; else the session's end does the same
-	r, err := tx.ExecContext(ctx, query, args...)
+// change changes one row, or fails.
+func change(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
+	r, err := conn.ExecContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n != 1 {
 		return errors.Join(errNotOurs, err)
 	}
-	return tx.Commit()
+	return nil
 }
 
 // record writes how the run ended: on the lock's session, and where that has gone on another.
 func (o *once) record(state string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
-	defer cancel()
-	args := []any{state, o.job, o.period, o.token[:]}
-	err := o.hold.statement(ctx, func(ctx context.Context, conn *sql.Conn) error { return o.write(ctx, conn, endSQL, args...) })
-	if err == nil || errors.Is(err, errNotOurs) {
+	end := func(ctx context.Context, conn *sql.Conn) error {
+		return change(ctx, conn, endSQL, state, o.job, o.period, o.token[:])
+	}
+	err := o.hold.transaction(end)
+	if err == nil || errors.Is(err, errNotOurs) || number(err) != 0 && !gone(err) { // the server's own answer
 		return err
 	}
-	again := o.write(ctx, o.hold.l.db, endSQL, args...)
+	o.hold.giveUp(err) // its connection may be the pool's only one
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
+	defer cancel()
+	conn, again := o.hold.l.db.Conn(ctx)
 	if again == nil {
-		return nil
+		again = errors.Join(transaction(ctx, conn, end), conn.Close())
 	}
-	return errors.Join(err, again)
+	if again != nil {
+		return errors.Join(err, again)
+	}
+	return nil
+}
+
+// transaction runs work in one on the session. The caller's context has no part in it: a statement that is cut off ends the session.
+func (h *hold) transaction(work func(ctx context.Context, conn *sql.Conn) error) error {
+	h.mu.Lock()
+	defer h.unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
+	defer cancel()
+	return h.within(ctx, func(ctx context.Context) error { return transaction(ctx, h.s.conn, work) })
+}
+
+// transaction sees what is committed, and commits, where the pool is without autocommit too. The statements are plain ones: those of
+// database/sql's Tx can be rolled back behind one's back.
+func transaction(ctx context.Context, conn *sql.Conn, work func(ctx context.Context, conn *sql.Conn) error) error {
+	if _, err := conn.ExecContext(ctx, "START TRANSACTION"); err != nil {
+		return err
+	}
+	if err := work(ctx, conn); err != nil {
+		if _, rerr := conn.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// giveUp ends the connection at once.
+func (h *hold) giveUp(err error) {
+	h.mu.Lock()
+	defer h.unlock()
+	h.lose(PointConnectionGone, err)
+	_ = End(h.s.conn) // close looks whether the session has ended
 }
 
 func host() string {
@@ -204,13 +246,6 @@ func host() string {
 		return "" // it is for people to read; a job runs without
 	}
 	return name
-}
-
-// statement runs one statement of a caller's on the session.
-func (h *hold) statement(ctx context.Context, run func(ctx context.Context, conn *sql.Conn) error) error {
-	h.mu.Lock()
-	defer h.unlock()
-	return h.within(ctx, func(ctx context.Context) error { return run(ctx, h.s.conn) })
 }
 
 // Hour is the period of OncePer that a time is in, in its own location: 2026-12-01T07.

@@ -186,3 +186,90 @@ func TestPeriods(t *testing.T) {
 		}
 	}
 }
+
+// A pool of one connection: the record is written though the lock's session is lost, and known to be.
+func TestAJobOnAPoolOfOne(t *testing.T) {
+	eachJobs(t, func(t *testing.T, s *testdb.Schema) {
+		db := testdb.Open(t, s.DSN)
+		db.SetMaxOpenConns(1)
+		l, r := locker(t, db, leastTimeout)
+		ran, err := l.OncePer(t.Context(), "accrual", "2026-12-01", func(ctx context.Context) error {
+			testdb.Exec(t, s.DB, "KILL "+itoa(testdb.Value[int64](t, s.DB, "SELECT IS_USED_LOCK(?)", Name(s.Name, "job/accrual"))))
+			<-ctx.Done()
+			return nil
+		})
+		if !ran || err != nil || len(r.all) != 1 {
+			t.Errorf("ran %v, %v, reports %+v", ran, err, r.all)
+		}
+		jobs{t, l}.done("accrual", "2026-12-01")
+	})
+}
+
+// The caller sees its function's error, and people hear that the failure could not be recorded.
+func TestAFailureThatCannotBeRecorded(t *testing.T) {
+	eachJobs(t, func(t *testing.T, s *testdb.Schema) {
+		l, r := locker(t, s.DB, 0)
+		ran, err := l.OncePer(t.Context(), "accrual", "2026-12-01", func(context.Context) error {
+			testdb.Exec(t, s.DB, "RENAME TABLE job_runs TO away")
+			return errWork
+		})
+		if !ran || err != errWork || len(r.all) != 1 || r.all[0].Point != PointRecordFailed || r.all[0].Err == nil { //nolint:errorlint // the very error
+			t.Errorf("ran %v, %v, reports %+v", ran, err, r.all)
+		}
+	})
+}
+
+// A context that is over before the job begins leaves no record, and no report.
+func TestAJobThatIsCancelledBeforeItBegins(t *testing.T) {
+	eachJobs(t, func(t *testing.T, s *testdb.Schema) {
+		l, f, r := newFaulty(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.set(false, fault{words: "START TRANSACTION", before: cancel})
+		ran, err := l.OncePer(ctx, "accrual", "2026-12-01", func(ctx context.Context) error { return ctx.Err() })
+		if !ran || !errors.Is(err, context.Canceled) || len(r.all) > 0 {
+			t.Errorf("ran %v, %v, reports %+v", ran, err, r.all)
+		}
+		if ran, err := l.OncePer(ctx, "accrual", "2026-12-01", nil); ran || !errors.Is(err, context.Canceled) || len(r.all) > 0 {
+			t.Errorf("ran %v, %v, reports %+v", ran, err, r.all)
+		}
+		jobs{t, l}.ran("accrual", "2026-12-01", nil)
+	})
+}
+
+// Two that take a crashed run over at the same moment, behind a server whose locks do not hold: one of them has it.
+func TestOneTakesOver(t *testing.T) {
+	eachJobs(t, func(t *testing.T, s *testdb.Schema) {
+		l, f, _ := newFaulty(t, s)
+		testdb.Exec(t, s.DB, "INSERT INTO job_runs (job, period, state, token) VALUES ('accrual', '2026-12-01', 'running', 'crashed')")
+		f.set(false, fault{words: "UPDATE job_runs SET state = 'running'", before: func() {
+			testdb.Exec(t, s.DB, "UPDATE job_runs SET token = 'another'")
+		}})
+		if ran, err := (jobs{t, l}).once("accrual", "2026-12-01", nil, TakeOver()); ran || !errors.Is(err, errNotOurs) {
+			t.Errorf("ran %v, %v", ran, err)
+		}
+	})
+}
+
+// One that waits sees what the other has done.
+func TestOncePerWaits(t *testing.T) {
+	eachJobs(t, func(t *testing.T, s *testdb.Schema) {
+		l, _ := locker(t, s.DB, 0)
+		began, second := make(chan struct{}), make(chan bool)
+		go func() {
+			<-began
+			ran, err := jobs{t, l}.once("accrual", "2026-12-01", nil, Wait(time.Minute))
+			if err != nil {
+				t.Error(err)
+			}
+			second <- ran
+		}()
+		_, err := l.OncePer(t.Context(), "accrual", "2026-12-01", func(context.Context) error {
+			close(began)
+			time.Sleep(3 * guardAfter)
+			return nil
+		})
+		if err != nil || <-second {
+			t.Errorf("%v, or it ran twice", err)
+		}
+	})
+}

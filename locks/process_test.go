@@ -169,12 +169,14 @@ func TestACrashedRun(t *testing.T) {
 			t.Errorf("%+v: %v", crashed, crashed)
 		}
 		j.ran("accrual", "2026-12-02", nil) // another day's is none of it
+		testdb.Exec(t, s.DB, "UPDATE job_runs SET started_at = '2026-01-01' WHERE period = '2026-12-01'")
 		if ran, err := j.once("accrual", "2026-12-01", nil, TakeOver()); !ran || err != nil {
 			t.Errorf("taken over: %v, %v", ran, err)
 		}
 		j.done("accrual", "2026-12-01")
-		if n := testdb.Value[int](t, s.DB, "SELECT attempts FROM job_runs WHERE period = '2026-12-01'"); n != 2 {
-			t.Errorf("%d attempts", n)
+		got := testdb.Value[string](t, s.DB, "SELECT CONCAT_WS(' ', attempts, started_at > '2026-01-02', ended_at > started_at) FROM job_runs WHERE period = '2026-12-01'")
+		if got != "2 1 1" {
+			t.Errorf("attempts, began anew, ended: %s", got)
 		}
 	})
 }

@@ -45,6 +45,16 @@ func (l *Locker) refused(ctx context.Context, t *testing.T, key string, wait tim
 	return no
 }
 
+func (l *Locker) refusedAll(ctx context.Context, t *testing.T, keys ...string) *NotAcquiredError {
+	t.Helper()
+	err := l.WithAll(ctx, keys, 0, func(context.Context) error { t.Errorf("%q: it runs", keys); return nil })
+	var no *NotAcquiredError
+	if !errors.As(err, &no) {
+		t.Fatalf("%q: %v, want a NotAcquiredError", keys, err)
+	}
+	return no
+}
+
 func TestWith(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 		first, r := locker(t, s.DB, 0)
@@ -77,11 +87,26 @@ func TestTheConnectionGoesBackAsItWas(t *testing.T) {
 			return testdb.Value[string](t, s.DB, "SELECT CONCAT(CONNECTION_ID(), ' ', @@wait_timeout)")
 		}
 		before := state()
-		for _, lasts := range []time.Duration{0, 3 * guardAfter} {
-			l.with(t, "a", func(context.Context) { time.Sleep(lasts) })
+		for what, fn := range map[string]func(ctx context.Context){
+			"a short function": func(context.Context) {}, "a long one": func(context.Context) { time.Sleep(3 * guardAfter) },
+			"a long one with another lock in it": func(ctx context.Context) {
+				time.Sleep(3 * guardAfter)
+				if err := l.With(ctx, "b", 0, func(context.Context) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			l.with(t, "a", fn)
 			if after := state(); after != before {
-				t.Errorf("after %s: session %s, was %s", lasts, after, before)
+				t.Errorf("after %s: session %s, was %s", what, after, before)
 			}
+		}
+		other, _ := locker(t, testdb.Open(t, s.DSN), 0)
+		other.with(t, "a", func(context.Context) {
+			l.refused(t.Context(), t, "a", 1500*time.Millisecond) // the server has been told the time-out meanwhile
+		})
+		if after := state(); after != before {
+			t.Errorf("after a refusal: session %s, was %s", after, before)
 		}
 		if len(r.all) > 0 {
 			t.Errorf("reports %+v", r.all)
@@ -166,14 +191,15 @@ func TestNested(t *testing.T) {
 			other.with(t, "b", func(context.Context) {})
 			other.with(t, "c", func(context.Context) {})
 			other.refused(t.Context(), t, "a", 0)
-			if err := l.WithAll(ctx, []string{"x", "a"}, 0, func(context.Context) error { t.Error("it runs"); return nil }); err == nil {
-				t.Error("taken twice")
+			if no := l.refusedAll(ctx, t, "0", "a"); no.Key != "a" {
+				t.Errorf("%+v", no)
 			}
-			other.with(t, "x", func(context.Context) {}) // all or none
+			other.with(t, "0", func(context.Context) {}) // all or none
 		})
 		other.with(t, "a", func(context.Context) {})
-		if err := l.With(late, "b", 0, func(context.Context) error { t.Error("it runs"); return nil }); err == nil || errors.As(err, new(*NotAcquiredError)) {
-			t.Errorf("a context that outlived its function: %v", err)
+		err := l.With(context.WithoutCancel(late), "b", 0, func(context.Context) error { t.Error("it runs"); return nil })
+		if !errors.Is(err, errClosed) || !errors.Is(context.Cause(late), errClosed) {
+			t.Errorf("a context that outlived its function: %v, its cause %v", err, context.Cause(late))
 		}
 		if len(r.all) > 0 {
 			t.Errorf("reports %+v", r.all)
@@ -306,4 +332,60 @@ func TestKey(t *testing.T) {
 	if k := Name("app", Key("users.email", "first.user@example.com")); strings.Contains(k, "first") || !strings.Contains(k, "users-email") {
 		t.Error(k)
 	}
+}
+
+// A wait that its caller gives up loses none of the locks around it, and neither does one longer than the time-out.
+func TestNestedWaitsLoseNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		l, r := locker(t, s.DB, leastTimeout)
+		other, _ := locker(t, testdb.Open(t, s.DSN), 0)
+		other.with(t, "b", func(context.Context) {
+			l.with(t, "a", func(ctx context.Context) {
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				defer cancel()
+				for range 2 { // while it waits, and when it is over
+					err := l.With(short, "b", -1, func(context.Context) error { t.Error("it runs"); return nil })
+					if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(*NotAcquiredError)) {
+						t.Errorf("the caller's time is over: %v", err)
+					}
+				}
+				if no := l.refused(ctx, t, "b", leastTimeout+time.Second); no.Waited < leastTimeout+time.Second {
+					t.Errorf("waited %s", no.Waited)
+				}
+				other.refused(t.Context(), t, "a", 0)
+				if ctx.Err() != nil {
+					t.Error(context.Cause(ctx))
+				}
+			})
+		})
+		if len(r.all) > 0 {
+			t.Errorf("reports %+v", r.all)
+		}
+	})
+}
+
+// A function that returns while goroutines of its own wait for further locks does not wait for them.
+func TestCloseEndsTheWaitsWithin(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		l, r := locker(t, s.DB, 0)
+		other, _ := locker(t, testdb.Open(t, s.DSN), 0)
+		other.with(t, "b", func(context.Context) {
+			var waits sync.WaitGroup
+			l.with(t, "a", func(ctx context.Context) {
+				for range 8 {
+					waits.Go(func() {
+						err := l.With(ctx, "b", -1, func(context.Context) error { t.Error("it runs"); return nil })
+						if !errors.Is(err, errClosed) {
+							t.Error(err)
+						}
+					})
+				}
+				time.Sleep(2 * guardAfter)
+			})
+			waits.Wait()
+		})
+		if len(r.all) > 0 {
+			t.Errorf("reports %+v", r.all)
+		}
+	})
 }
