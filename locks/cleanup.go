@@ -91,6 +91,10 @@ func (h *hold) close() {
 
 // endSession ends the session and sees to it from a second connection that it is gone.
 func (h *hold) endSession(ctx context.Context) {
+	if h.ended {
+		return
+	}
+	h.ended = true
 	err := End(h.s.conn)
 	gone, aerr := h.awaitEnd(ctx)
 	if !gone && aerr == nil {

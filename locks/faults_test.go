@@ -348,3 +348,28 @@ func TestAnswersOfGetLock(t *testing.T) {
 		t.Errorf("1, while another session has it: %v", err)
 	}
 }
+
+// A nested lock whose release fails is free at once, though the outer function goes on; that one has lost its own.
+func TestANestedReleaseFails(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		l, f, r := newFaulty(t, s)
+		other, _ := locker(t, s.DB, 0)
+		err := l.With(t.Context(), "a", 0, func(ctx context.Context) error {
+			err := l.With(ctx, "b", 0, func(context.Context) error {
+				f.set(true, fault{words: "RELEASE_LOCK", err: errServer})
+				return errWork
+			})
+			if err != errWork { //nolint:errorlint // the very error
+				t.Errorf("error %v", err)
+			}
+			other.with(t, "b", func(context.Context) {})
+			if !errors.As(context.Cause(ctx), new(*LostError)) {
+				t.Errorf("cause %v", context.Cause(ctx))
+			}
+			return nil
+		})
+		if points := r.points(); err != nil || !slices.Equal(points, []string{PointReleaseFailed}) {
+			t.Errorf("%v, reports %+v", err, r.all)
+		}
+	})
+}

@@ -33,6 +33,7 @@ type hold struct {
 	heard   time.Time // when the last statement that was answered began
 	working bool      // a caller's function runs under the locks
 	lost    error     // why the session is not to be used any more
+	ended   bool      // it has been ended, or that was reported
 	reports []Report  // to be made once mu is free
 }
 
@@ -213,6 +214,9 @@ func (h *hold) giveBack(all []lock) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
 	defer cancel()
 	h.release(ctx, all)
+	if h.lost != nil {
+		h.endSession(ctx) // what it may hold must not stay taken while the outer function goes on
+	}
 }
 
 // release releases them, or gives the session up. mu is locked.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -17,7 +18,12 @@ type mailing struct {
 	*Parking
 	payload converter.RawValue
 	policy  Policy
+	// underWay ends the sends that are under way, in the order of their beginnings; withdrawn says that they were ended.
+	underWay  []*underWay
+	withdrawn bool
 }
+
+type underWay struct{ end workflow.CancelFunc }
 
 // newMailing makes the mailing of a workflow, which calls it first.
 func newMailing(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, policy Policy) (*mailing, error) {
@@ -61,7 +67,11 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 	in := activities.SendInput{MessageID: m.msg.MessageID, EventType: m.msg.EventType, Step: step, To: to}
 	for {
 		var r activities.SendResult
-		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, sendOptions(step, i, n)), a.Send, in, m.payload).Get(ctx, &r)
+		err := m.attempt(ctx, sendOptions(step, i, n), in, &r)
+		if m.withdrawn && temporal.IsCanceledError(err) && ctx.Err() == nil {
+			send.Withdrawn = true
+			return send, nil
+		}
 		if err != nil {
 			send.Error = cause(err)
 			return send, err
@@ -87,6 +97,37 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 		}
 		in.Generation = r.Unknown.Next
 	}
+}
+
+// attempt asks for a mail once. A withdrawal ends it where no worker has begun; else it waits for what becomes of it.
+func (m *mailing) attempt(ctx workflow.Context, options workflow.ActivityOptions, in activities.SendInput, r *activities.SendResult) error {
+	var a *activities.Activities
+	options.WaitForCancellation = true
+	ctx, end := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
+	u := &underWay{end}
+	m.underWay = append(m.underWay, u)
+	err := workflow.ExecuteActivity(ctx, a.Send, in, m.payload).Get(ctx, r)
+	m.underWay = slices.DeleteFunc(m.underWay, func(v *underWay) bool { return v == u })
+	return err
+}
+
+// changeWithdraw marks the runs in which sends were withdrawn.
+const changeWithdraw = "withdraw"
+
+// withdrawOnce takes back the sends that are under way at the time when that holds.
+func (m *mailing) withdrawOnce(ctx workflow.Context, holds func() bool) {
+	workflow.GoNamed(ctx, "withdraw", func(ctx workflow.Context) {
+		if err := workflow.Await(ctx, func() bool { return holds() && len(m.underWay) > 0 }); err != nil {
+			return // the workflow was cancelled, and its sends with it
+		}
+		if workflow.GetVersion(ctx, changeWithdraw, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			return
+		}
+		m.withdrawn = true
+		for _, u := range slices.Clone(m.underWay) {
+			u.end()
+		}
+	})
 }
 
 // besideOptions are for what is no mail: it must not wait where sending is stopped, and takes none of its rate.

@@ -44,6 +44,7 @@ func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas
 	if registered() {
 		return Result{Answered: true}, nil
 	}
+	m.withdrawOnce(ctx, registered)
 	to := recipients(ctx, admins)
 	result, err := m.sendAll(ctx, "mail", to)
 	if workflow.GetVersion(ctx, changeReminder, workflow.DefaultVersion, 1) == workflow.DefaultVersion || remindAfter == 0 {
@@ -56,11 +57,12 @@ func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas
 func (m *mailing) remind(ctx workflow.Context, result Result, failed error, to []activities.Address, after time.Duration, registered func() bool) (Result, error) {
 	var reached []activities.Address
 	for i, send := range result.Sends {
-		if send.Error == "" {
+		if send.Error == "" && !send.Withdrawn {
 			reached = append(reached, to[i])
 		}
 	}
 	if len(reached) == 0 {
+		result.Answered = m.withdrawn
 		return result, failed
 	}
 	if err := m.setState(ctx, schemas.StateWaiting); err != nil {
@@ -77,7 +79,7 @@ func (m *mailing) remind(ctx workflow.Context, result Result, failed error, to [
 		return result, err
 	}
 	reminded, err := m.sendAll(ctx, "reminder", reached)
-	result.Reminders = reminded.Sends
+	result.Reminders, result.Answered = reminded.Sends, m.withdrawn
 	if failed == nil {
 		failed = err
 	}

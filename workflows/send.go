@@ -30,6 +30,8 @@ type Send struct {
 	// Resolved is how a person decided where nobody knew whether the mail was sent.
 	Resolved *Resolution `json:"resolved,omitempty"`
 	Error    string      `json:"error,omitempty"`
+	// Withdrawn says that the mail was not needed any more before a worker began to send it.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // Policy says what happens when nobody knows whether a mail was sent.

@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"crypto/rand"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/oncepost/oncepost/internal/testdb"
 )
 
 const paymentFailed = `{"subscription_id":"sub_9","amount":"12.50","currency":"EUR","reregister_url":"https://example.com/card",
@@ -13,6 +20,7 @@ const paymentFailed = `{"subscription_id":"sub_9","amount":"12.50","currency":"E
 // TestAWorkerKilledAfterTheAnswer: scenario 20. SES has the mails, and the worker dies before it writes so. The payment's
 // workflow is parked until a person says what is true; the welcome goes once more.
 func TestAWorkerKilledAfterTheAnswer(t *testing.T) {
+	t.Parallel() // it waits for a claim to expire, most of the time
 	w := one(t)
 	w.must("migrate")
 	w.start("oncepost", "relay").await("relay running")
@@ -43,38 +51,97 @@ func TestAWorkerKilledAfterTheAnswer(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	count := map[string]int{}
-	for _, m := range w.mails(3) {
-		count[m.MessageID]++
-	}
-	if count["hold"] != 1 || count["again"] != 2 {
+	if count := w.mailsByMessage(3); count["hold"] != 1 || count["again"] != 2 {
 		t.Errorf("mails %v, want the payment's once and the welcome twice", count)
 	}
 	fails(t, w.env, 1, []string{"has ended, or was never started"}, "oncepost", resolve...)
 }
 
-// TestARollingRestartOfWorkers: scenario 42. Nothing is parked, nothing sent twice.
+// TestARollingRestartOfWorkers: scenario 42. Sends are in flight when their worker is told to stop: they end, nothing is parked, and
+// nothing sent twice, of a type that would be parked at the first doubt.
 func TestARollingRestartOfWorkers(t *testing.T) {
-	w := one(t)
-	w.must("migrate")
-	w.start("oncepost", "relay").await("relay running")
-	addFault(t, w.ses, `{"answer_delay": "200ms"}`)
-	worker := w.start("oncepost", "worker")
-	worker.await("worker running")
-	var ids []string
-	for range 4 {
-		ids = append(ids, w.enqueue(60)...)
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		const payments = 12
+		w := newWorld(t, s)
+		w.must("migrate")
+		w.start("oncepost", "relay").await("relay running")
+		worker := w.start("oncepost", "worker")
+		worker.await("worker running")
+		addFault(t, w.ses, `{"answer_delay": "5s"}`)
+		for i := range payments {
+			w.must("enqueue", "payment_failed", "--payload", paymentFailed, "--id", fmt.Sprintf("p%d", i))
+		}
+		w.mails(payments) // all are accepted, and none is answered
 		next := w.start("oncepost", "worker")
 		next.await("worker running")
 		worker.stop(syscall.SIGTERM)
-		worker = next
-	}
-	w.mails(len(ids))
-	for _, id := range ids {
-		if err := w.temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
-			t.Errorf("%s: %v", id, err)
+		for i := range payments {
+			if err := w.temporal.GetWorkflow(t.Context(), fmt.Sprintf("p%d", i), "").Get(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
 		}
+		for id, n := range w.mailsByMessage(payments) {
+			if n != 1 {
+				t.Errorf("%s: %d mails", id, n)
+			}
+		}
+		if out := worker.out.String() + next.out.String(); strings.Contains(out, "parked: ") {
+			t.Error("something is parked")
+		}
+		next.stop(syscall.SIGTERM)
+	})
+}
+
+// TestOneDecisionAndSIGKILL: scenario 45. A person lets a parked mail be sent again, its worker is killed in the middle of that, and the
+// workflow is reset before and after another worker is there: one decision is one mail, and then a person is asked again.
+func TestOneDecisionAndSIGKILL(t *testing.T) {
+	t.Parallel() // it waits for a claim to expire, most of the time
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
+		w := newWorld(t, s)
+		w.must("migrate")
+		w.start("oncepost", "relay").await("relay running")
+		worker := w.start("oncepost", "worker")
+		worker.await("worker running")
+		addFault(t, w.ses, `{"drop_after": true, "times": 1}`)
+		w.must("enqueue", "payment_failed", "--payload", paymentFailed, "--id", "hold")
+		worker.await("parked: a person")
+		addFault(t, w.ses, `{"answer_delay": "10m", "times": 1}`)
+		w.must("resolve", "hold", "resend", "--by", "someone", "--why", "it is not in the inbox")
+		w.mails(2)
+		worker.kill()
+		w.reset("hold")
+		worker = w.start("oncepost", "worker")
+		worker.await("parked: a person")
+		w.reset("hold")
+		w.must("resolve", "hold", "sent", "--by", "someone", "--why", "it is there twice")
+		if err := w.temporal.GetWorkflow(t.Context(), "hold", "").Get(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		if n := len(w.mails(2)); n != 2 {
+			t.Errorf("%d mails after one decision", n)
+		}
+	})
+}
+
+// reset takes a workflow back to its first task, as a person may in the web UI.
+func (w *world) reset(id string) {
+	w.Helper()
+	_, err := w.temporal.ResetWorkflowExecution(w.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: w.schema.Name, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+		Reason: "a test", WorkflowTaskFinishEventId: 4, RequestId: rand.Text(),
+	})
+	if err != nil {
+		w.Fatal(err)
 	}
-	w.onceEach(ids)
-	worker.stop(syscall.SIGTERM)
+}
+
+// mailsByMessage counts the mails of each message, once there are so many.
+func (w *world) mailsByMessage(n int) map[string]int {
+	w.Helper()
+	count := map[string]int{}
+	for _, m := range w.mails(n) {
+		count[m.MessageID]++
+	}
+	return count
 }

@@ -113,7 +113,7 @@ func paymentFailedRemind(id, after string) outbox.Message {
 // awaitParked waits until the workflow is listed among the parked ones, and returns the details that a person sees.
 func (w *world) awaitParked(id string) string {
 	w.t.Helper()
-	query := fmt.Sprintf("WorkflowId = '%s' AND OncepostState = 'parked'", id)
+	query := fmt.Sprintf("WorkflowId = '%s' AND OncepostState = 'parked' AND ExecutionStatus = 'Running'", id)
 	testdb.Eventually(w.t, id+" is parked", func() bool {
 		r, err := w.c.CountWorkflow(w.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 		return err == nil && r.GetCount() == 1
@@ -165,15 +165,38 @@ func (w *world) result(id string) (r workflows.Result) {
 }
 
 // reset starts a closed or running workflow again from its first task, as the web UI's button does.
-func (w *world) reset(id string) {
+func (w *world) reset(id string) { w.resetTo(id, "", 4) }
+
+// resetTo takes a run back to a workflow task of its.
+func (w *world) resetTo(id, run string, task int64) {
 	w.t.Helper()
 	_, err := w.c.ResetWorkflowExecution(w.t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
-		Reason: "test", WorkflowTaskFinishEventId: 4, RequestId: fmt.Sprint(time.Now().UnixNano()),
+		Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run},
+		Reason: "test", WorkflowTaskFinishEventId: task, RequestId: fmt.Sprint(time.Now().UnixNano()),
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// tasks are the workflow tasks that the last run has completed.
+func (w *world) tasks(id string) (run string, tasks []int64) {
+	w.t.Helper()
+	d, err := w.c.DescribeWorkflowExecution(w.t.Context(), id, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	run = d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	for events := w.c.GetWorkflowHistory(w.t.Context(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			tasks = append(tasks, e.GetEventId())
+		}
+	}
+	return run, tasks
 }
 
 // TestTheAnswerIsLost: scenario 18. SES accepts, then the connection drops.
@@ -265,17 +288,26 @@ func (w *world) resetActivity(id string, when func(a *workflowpb.PendingActivity
 // TestOneDecisionIsOneMail: scenario 45. A reset replays the update, or asks as if nothing had been decided.
 func TestOneDecisionIsOneMail(t *testing.T) {
 	eachWorld(t, func(w *world) {
-		w.fault("lost-answer", 1)
+		w.fault("lost-answer", 2)
 		enqueue(w.t, w.s, paymentFailed("again"))
 		w.awaitParked("again")
 		w.resolve("again", workflows.DecisionResend)
-		w.result("again")
-		for range 2 {
-			w.reset("again")
-			w.result("again")
+		standing := func() string {
+			return testdb.Value[string](w.t, w.s.DB, "SELECT CONCAT(state, ' ', generation) FROM sends")
 		}
-		if n := w.mails(); n != 2 {
-			w.t.Errorf("%d mails after one decision and two resets, want 2", n)
+		testdb.Eventually(w.t, "the second answer is lost too", func() bool { return w.mails() == 2 && standing() == "unknown 1" })
+		run, tasks := w.tasks("again")
+		for _, task := range tasks {
+			w.resetTo("again", run, task)
+			testdb.Eventually(w.t, "the run asks again", func() bool {
+				_, done := w.tasks("again")
+				return len(done) > 0 && done[len(done)-1] > task+2 // it has gone beyond
+			})
+			w.awaitParked("again")
+		}
+		w.resolve("again", workflows.DecisionSent)
+		if r := w.result("again"); r.Sends[0].Resolved == nil || standing() != "done 1" || w.mails() != 2 {
+			w.t.Errorf("%+v, ledger %s, %d mails after one decision and resets to %d tasks, want 2", r, standing(), w.mails(), len(tasks))
 		}
 	})
 }

@@ -382,3 +382,34 @@ func TestAStopHoldsUpNoRegistration(t *testing.T) {
 		}
 	})
 }
+
+// A registration that comes while a mail waits to be sent takes it back: nobody is asked for a card that is there.
+func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
+		c := w.hire(w.mailer)
+		if err := c.db.StopBy(w.t.Context(), "someone", "a test"); err != nil {
+			w.t.Fatal(err)
+		}
+		c.awaitIdle(worker.ClassPerson)
+		enqueue(w.t, w.s, paymentFailedRemind("payment_failed_withdrawn", "1h"))
+		w.awaitPendingSend("payment_failed_withdrawn")
+		enqueue(w.t, w.s, outbox.Message{ID: "card", EventType: "card_registered", Payload: map[string]any{
+			"subscription_id": "sub_9", "payment_failed_id": "payment_failed_withdrawn",
+		}})
+		r := w.result("payment_failed_withdrawn")
+		if !r.Answered || len(r.Sends) != 1 || !r.Sends[0].Withdrawn {
+			w.t.Errorf("%+v", r)
+		}
+		if _, err := c.db.Clear(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		enqueue(w.t, w.s, welcome("after"))
+		w.result("after")
+		if n := w.mails(); n != 1 {
+			w.t.Errorf("%d mails", n)
+		}
+		store(w.t, "payment_failed_withdrawn", history(w.t, w.c, "payment_failed_withdrawn"))
+	})
+}

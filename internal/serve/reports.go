@@ -15,7 +15,7 @@ const whatToDo = `The message waits until somebody says what is true, in the Tem
 
     oncepost resolve MESSAGE-ID sent|resend --by NAME --why REASON
 
-OncepostState = 'parked' lists all that wait.`
+OncepostState = 'parked' AND ExecutionStatus = 'Running' lists all that wait.`
 
 // parked tells of an effect that waits for a person, by the log and by an alert.
 func parked(cfg Config) func(context.Context, activities.Parked) error {
