@@ -5,4 +5,4 @@ package main
 import "syscall"
 
 // childAttributes give the command a process group of its own. Where this process is killed the command goes on, without its lock.
-func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func childAttributes(group bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: group} }

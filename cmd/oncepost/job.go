@@ -20,13 +20,13 @@ type jobRunCmd struct {
 	config.MySQL  `embed:""`
 	config.Alerts `embed:""`
 
-	OncePer     string        `name:"once-per" env:"ONCEPOST_JOB_ONCE_PER" enum:",hour,day,week,month" default:"" placeholder:"PERIOD" help:"hour, day, week or month: where the job has been done in this one, it is not run. The database's clock says which it is. Default: run it each time."`
-	Period      string        `name:"period" env:"ONCEPOST_JOB_PERIOD" placeholder:"TEXT" help:"In place of --once-per: the period itself, such as 2026-12-01, to catch up with one."`
+	OncePer     *string       `name:"once-per" env:"ONCEPOST_JOB_ONCE_PER" placeholder:"PERIOD" help:"hour, day, week or month: where the job has been done in this one, it is not run. The database's clock says which it is. Default: run it each time."`
+	Period      *string       `name:"period" env:"ONCEPOST_JOB_PERIOD" placeholder:"TEXT" help:"In place of --once-per: the period itself, such as 2026-12-01, to catch up with one."`
 	TimeZone    string        `name:"time-zone" env:"ONCEPOST_JOB_TIME_ZONE" default:"UTC" placeholder:"ZONE" help:"Where the hour, day, week or month begins, such as Asia/Seoul."`
 	TakeOver    bool          `name:"take-over" env:"ONCEPOST_JOB_TAKE_OVER" help:"Run a job again that has begun in this period and crashed. Default: that is an error, and a person decides."`
-	Wait        time.Duration `name:"wait" env:"ONCEPOST_JOB_WAIT" default:"0s" help:"Without a period: how long to wait for the lock."`
+	Wait        time.Duration `name:"wait" env:"ONCEPOST_JOB_WAIT" default:"0s" help:"How long to wait for another that is at it; with a period the job is run then if it was another period's, or failed."`
 	LockTimeout time.Duration `name:"lock-timeout" env:"ONCEPOST_JOB_LOCK_TIMEOUT" default:"15s" help:"How long this process may be silent before the server frees the lock; whole seconds, at least 3."`
-	KillAfter   time.Duration `name:"kill-after" env:"ONCEPOST_JOB_KILL_AFTER" default:"10s" help:"How long after SIGTERM the command gets SIGKILL."`
+	KillAfter   time.Duration `name:"kill-after" env:"ONCEPOST_JOB_KILL_AFTER" default:"10s" help:"How long after SIGTERM the command, and what is left of its process group, gets SIGKILL."`
 	Skipped     int           `name:"skipped-exit-code" env:"ONCEPOST_JOB_SKIPPED_EXIT_CODE" default:"0" help:"Exit code where the command was not run because it has been done or another is at it."`
 
 	Name    string   `arg:"" help:"The job's name: printable ASCII without spaces, up to 128 characters."`
@@ -35,11 +35,11 @@ type jobRunCmd struct {
 
 // Help is what kong prints below the summary.
 func (jobRunCmd) Help() string {
-	return `The command runs while this process holds the MySQL lock of the job's name. It gets SIGTERM, and its children with it, when the lock is lost and when this process gets SIGTERM; its input and output are this process's.
+	return `The command runs while this process holds the MySQL lock of the job's name. It gets SIGTERM, with its process group, when the lock is lost and when this process is told to stop; its input and output are this process's. At a terminal there is no group of its own, and Ctrl-C reaches everything. What the command leaves behind in the background when it ends well runs on without the lock.
 
 With --once-per or --period the table job_runs remembers the run: one that ended with exit code 0 is not run again in that period, one that ended with another may be, and one of which nobody knows how it ended waits for a person, or for --take-over.
 
-Exit codes: the command's own, or 128 and the number of the signal that ended it; 0 or --skipped-exit-code, it was not run because it has been done or another is at it; 125, oncepost itself failed (the database is away, a run has crashed, the lock was lost); 126, the command cannot be run; 127, there is no such command; 2, the call was wrong.
+Exit codes: the command's own, or 128 and the number of the signal that ended it; 0 or --skipped-exit-code, it was not run because it has been done or another is at it; 125, oncepost itself failed (the database is away, a run has crashed, the lock was lost, another period's run still goes on); 126, the command cannot be run; 127, there is no such command; 2, the call was wrong.
 
 oncepost job run leave-accrual --once-per day --time-zone Asia/Seoul -- /opt/app/accrue-leave --all`
 }
@@ -75,26 +75,33 @@ const (
 )
 
 func (c *jobRunCmd) check() error {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
 	switch _, err := time.LoadLocation(c.TimeZone); {
 	case err != nil:
 		return fmt.Errorf("--time-zone: %w", err)
-	case len(c.Command) > 0 && c.Command[0] == "--":
-		c.Command = c.Command[1:]
-	}
-	switch periodical := c.OncePer != "" || c.Period != ""; {
+	case c.TimeZone == "Local" || c.TimeZone == "":
+		return errors.New("--time-zone must be the same on every machine: UTC, Asia/Seoul")
 	case len(c.Command) == 0:
 		return errors.New("a command is needed, after --")
-	case c.OncePer != "" && c.Period != "":
-		return errors.New("--once-per and --period exclude each other")
-	case periodical && c.Wait != 0:
-		return errors.New("--wait goes without a period only: a job that another is at is done by it")
-	case c.Wait < 0 || c.KillAfter < 0:
-		return errors.New("--wait and --kill-after cannot be negative")
+	case c.Name == "":
+		return errors.New("the job needs a name")
+	case c.OncePer != nil && c.Period != nil:
+		return errors.New("--once-per and --period (or ONCEPOST_JOB_ONCE_PER and ONCEPOST_JOB_PERIOD) exclude each other")
+	case c.OncePer != nil && periods[*c.OncePer] == nil:
+		return fmt.Errorf("--once-per is %q, must be hour, day, week or month", *c.OncePer)
+	case c.Wait < 0:
+		return errors.New("--wait cannot be negative")
+	case c.KillAfter <= 0:
+		return errors.New("--kill-after must be positive")
 	case c.Skipped < 0 || c.Skipped > 255:
 		return errors.New("--skipped-exit-code is from 0 to 255")
 	}
 	return nil
 }
+
+var periods = map[string]func(time.Time) string{"hour": locks.Hour, "day": locks.Day, "week": locks.Week, "month": locks.Month}
 
 func (c *jobRunCmd) skipped() error {
 	if c.Skipped == 0 {
@@ -118,29 +125,47 @@ func (c *jobRunCmd) run(a *app) error {
 		return config.UsageError{Err: fmt.Errorf("--lock-timeout: %w", err)}
 	}
 	command := func(ctx context.Context) error { return runChild(ctx, a, c.Command, c.KillAfter) }
-	if c.OncePer == "" && c.Period == "" {
+	if c.OncePer == nil && c.Period == nil {
 		return locker.With(a.ctx, "job/"+c.Name, c.Wait, command)
 	}
 	period, err := c.period(a.ctx, db)
 	if err != nil {
 		return err
 	}
-	var options []locks.Option
+	options := []locks.Option{locks.Wait(c.Wait)}
 	if c.TakeOver {
 		options = append(options, locks.TakeOver())
 	}
 	ran, err := locker.OncePer(a.ctx, c.Name, period, command, options...)
-	if err == nil && !ran {
+	switch {
+	case err == nil && !ran:
 		a.logger.Info("job not run: it has been done", "job", c.Name, "period", period)
 		return c.skipped()
+	case errors.As(err, new(*locks.NotAcquiredError)):
+		return c.unlessAnotherPeriods(a.ctx, db, period, err)
 	}
 	return err
 }
 
+// unlessAnotherPeriods tells that what goes on is this period's run, which may be left to who is at it, from another's, after which
+// this one's would never be.
+func (c *jobRunCmd) unlessAnotherPeriods(ctx context.Context, db *sql.DB, period string, busy error) error {
+	var others string
+	err := db.QueryRowContext(ctx, `SELECT COALESCE(GROUP_CONCAT(period ORDER BY period SEPARATOR ', '), '') FROM job_runs
+ WHERE job = ? AND state = 'running' AND NOT EXISTS (SELECT 1 FROM job_runs WHERE job = ? AND period = ?)`, c.Name, c.Name, period).Scan(&others)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; and which period's run that is cannot be read: %w", busy, err)
+	case others == "":
+		return busy
+	}
+	return config.ExitError{Code: codeOwn, Err: fmt.Errorf("job %s of %s was not run: the run of %s still goes on (--wait waits for it): %w", c.Name, period, others, busy)}
+}
+
 // period is the one that was asked for, by the database's clock: machines need not agree on theirs.
 func (c *jobRunCmd) period(ctx context.Context, db *sql.DB) (string, error) {
-	if c.Period != "" {
-		return c.Period, nil
+	if c.Period != nil {
+		return *c.Period, nil
 	}
 	zone, err := time.LoadLocation(c.TimeZone)
 	if err != nil {
@@ -150,8 +175,7 @@ func (c *jobRunCmd) period(ctx context.Context, db *sql.DB) (string, error) {
 	if err := db.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP()").Scan(&seconds); err != nil {
 		return "", fmt.Errorf("ask the database for the time: %w", err)
 	}
-	of := map[string]func(time.Time) string{"hour": locks.Hour, "day": locks.Day, "week": locks.Week, "month": locks.Month}
-	return of[c.OncePer](time.Unix(seconds, 0).In(zone)), nil
+	return periods[*c.OncePer](time.Unix(seconds, 0).In(zone)), nil
 }
 
 // reportLock tells of a clean-up that did not go as it should, by the log and by an alert.

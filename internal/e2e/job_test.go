@@ -63,7 +63,12 @@ func TestJobExitCodes(t *testing.T) {
 			{2, []string{"exclude each other"}, []string{"a", "--once-per=day", "--period=x", "--", "true"}},
 			{2, []string{"--time-zone"}, []string{"a", "--time-zone=Mars", "--", "true"}},
 			{2, []string{"--lock-timeout"}, []string{"a", "--lock-timeout=1s", "--", "true"}},
-			{2, []string{"--wait"}, []string{"a", "--once-per=day", "--wait=1s", "--", "true"}},
+			{2, []string{"--wait"}, []string{"a", "--wait=-1s", "--", "true"}},
+			{2, []string{"--kill-after"}, []string{"a", "--kill-after=0s", "--", "true"}},
+			{2, []string{"--once-per is \"\""}, []string{"a", "--once-per", "", "--", "true"}},
+			{2, []string{"printable ASCII"}, []string{"a", "--period", "", "--", "true"}},
+			{2, []string{"--time-zone"}, []string{"a", "--time-zone=Local", "--", "true"}},
+			{2, []string{"needs a name"}, []string{"", "--", "true"}},
 			{2, []string{"--skipped-exit-code"}, []string{"a", "--skipped-exit-code=256", "--", "true"}},
 			{2, []string{"printable ASCII"}, []string{"a b", "--once-per=day", "--", "true"}},
 		} {
@@ -97,6 +102,33 @@ func TestJobNotBesideItself(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	})
+}
+
+// Another period's run is not this one's: it is waited for, or this one's is an error.
+func TestJobOfAnotherPeriod(t *testing.T) {
+	eachJob(t, func(t *testing.T, s *testdb.Schema, env []string) {
+		first := start(t, env, "oncepost", job("a", "--period=07h", "--", "sh", "-c", "echo began; sleep 2")...)
+		first.await("began")
+		fails(t, env, 0, []string{"another is at it"}, "oncepost", job("a", "--period=07h", "--", "echo", "ran")...)
+		fails(t, env, 125, []string{"the run of 07h still goes on"}, "oncepost", job("a", "--period=08h", "--", "echo", "ran")...)
+		fails(t, env, 0, []string{"ran"}, "oncepost", job("a", "--period=08h", "--wait=1m", "--", "echo", "ran")...)
+		fails(t, env, 0, []string{"it has been done"}, "oncepost", job("a", "--period=07h", "--wait=1m", "--", "echo", "ran")...)
+	})
+}
+
+// A child has the time of --kill-after too, after the command itself has gone.
+func TestJobLetsChildrenEnd(t *testing.T) {
+	env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN="+testdb.NewSchema(t, testdb.Flavours()[0]).DSN)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		p := start(t, env, "oncepost", job("a", "--", "sh", "-c", `sh -c 'trap "sleep 1; echo tidied up; exit 0" TERM; echo began; while :; do sleep 0.1; done' & wait`)...)
+		p.await("began")
+		if err := p.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.exit(); code != 128+int(syscall.SIGTERM) || !strings.Contains(p.out.String(), "tidied up") {
+			t.Errorf("%s: exit code %d", sig, code)
+		}
+	}
 }
 
 // The command and its children get SIGTERM when the lock is lost, and people hear of it.
