@@ -70,19 +70,17 @@ func (h *hold) close() {
 	defer h.cancel(errClosed)
 	h.mu.Lock()
 	defer h.unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
-	defer cancel()
 	if h.marked {
-		h.release(ctx, append(h.held, lock{"its own mark", h.mark}))
+		h.release(append(h.held, lock{"its own mark", h.mark}))
 	}
 	if h.guarded && h.lost == nil {
-		if err := h.set(ctx, h.timeout); err != nil {
+		if err := h.set(context.Background(), cleanUp, h.timeout); err != nil {
 			h.report(PointConnectionGone, nil, fmt.Errorf("after the release: %w", err))
 			h.lose(PointConnectionGone, err)
 		}
 	}
 	if h.lost != nil {
-		h.endSession(ctx)
+		h.endSession()
 	} else {
 		_ = h.s.conn.Close() // it gives the connection to the pool, and fails only for one that has been given (database/sql)
 	}
@@ -90,11 +88,13 @@ func (h *hold) close() {
 }
 
 // endSession ends the session and sees to it from a second connection that it is gone.
-func (h *hold) endSession(ctx context.Context) {
+func (h *hold) endSession() {
 	if h.ended {
 		return
 	}
 	h.ended = true
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
+	defer cancel()
 	err := End(h.s.conn)
 	gone, aerr := h.awaitEnd(ctx)
 	if !gone && aerr == nil {

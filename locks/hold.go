@@ -18,8 +18,7 @@ type hold struct {
 	cancel context.CancelCauseFunc // ends the context of what runs under the locks
 	first  *time.Timer             // begins the keeper: most functions are over before
 	closed chan struct{}           // ends it, and those who wait for further locks
-	hurry  context.CancelFunc      // cuts off the keeper's statement
-	watch  context.Context         //nolint:containedctx // the keeper's, which is nobody's callee
+	hurry  chan struct{}           // cuts off its statement
 	keeper sync.WaitGroup
 
 	mu      sync.Mutex // guards all below; one statement runs at a time
@@ -52,11 +51,10 @@ func (l *Locker) open(ctx context.Context) (*hold, context.Context, error) {
 		return nil, nil, fmt.Errorf("locks: connect: %w", err)
 	}
 	h := &hold{
-		l: l, s: &Session{conn: conn}, closed: make(chan struct{}), heard: time.Now(),
+		l: l, s: &Session{conn: conn}, closed: make(chan struct{}), hurry: make(chan struct{}), heard: time.Now(),
 		mark: "oncepost:session:" + strings.ToLower(rand.Text()),
 	}
 	ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, holdKey{l}, h))
-	h.watch, h.hurry = context.WithCancel(context.Background())
 	h.keeper.Add(1)
 	h.first = time.AfterFunc(guardAfter, h.keep)
 	return h, ctx, nil
@@ -72,18 +70,21 @@ func (h *hold) unlock() {
 	}
 }
 
-// ask runs a statement of one row, within the time in which the locks count as held. mu is locked.
-func (h *hold) ask(ctx context.Context, query string, into ...any) error {
-	return h.within(ctx, func(ctx context.Context) error { return h.s.conn.QueryRowContext(ctx, query).Scan(into...) })
+// ask runs a statement of one row, within the time in which the locks count as held and no longer than most. mu is locked.
+func (h *hold) ask(ctx context.Context, most time.Duration, query string, into ...any) error {
+	return h.within(ctx, most, func(ctx context.Context) error { return h.s.conn.QueryRowContext(ctx, query).Scan(into...) })
 }
 
-func (h *hold) within(ctx context.Context, run func(ctx context.Context) error) error {
+func (h *hold) within(ctx context.Context, most time.Duration, run func(ctx context.Context) error) error {
 	if h.lost != nil {
 		return h.lost
 	}
-	ctx, cancel := context.WithDeadline(ctx, h.heard.Add(h.l.timeout*2/3))
-	defer cancel()
 	began := time.Now()
+	if h.marked { // the first statement is bounded by the keeper, which costs nothing while it has not begun
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(most, h.heard.Add(h.l.timeout*2/3).Sub(began)))
+		defer cancel()
+	}
 	err := run(ctx)
 	if err == nil {
 		h.heard = began
@@ -176,7 +177,7 @@ func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 		timeout     int
 		began       = time.Now()
 	)
-	err := h.ask(ctx, fmt.Sprintf("SELECT %s, GET_LOCK('%[2]s', %[3]d), CONNECTION_ID(), @@wait_timeout, IS_USED_LOCK('%[2]s')", mark, lk.name, seconds),
+	err := h.ask(ctx, h.l.timeout, fmt.Sprintf("SELECT %s, GET_LOCK('%[2]s', %[3]d), CONNECTION_ID(), @@wait_timeout, IS_USED_LOCK('%[2]s')", mark, lk.name, seconds),
 		&marked, &got, &h.s.id, &timeout, &holder)
 	h.marked = h.marked || err == nil && marked.String == "1"
 	if !h.guarded {
@@ -189,6 +190,8 @@ func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 		return &NotAcquiredError{Key: lk.key, Deadlock: true}
 	case misnamed(err):
 		return fmt.Errorf("locks: take %q: the server refuses the name %s: %w", lk.key, lk.name, err)
+	case err != nil && errors.Is(context.Cause(ctx), errSilent):
+		err = fmt.Errorf("locks: take %q: %w", lk.key, errSilent)
 	case err != nil:
 		err = fmt.Errorf("locks: take %q: %w", lk.key, err)
 	case got.String == "0":
@@ -211,16 +214,14 @@ func (h *hold) try(ctx context.Context, lk lock, seconds int) error {
 func (h *hold) giveBack(all []lock) {
 	h.mu.Lock()
 	defer h.unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp) // the caller's own may be over
-	defer cancel()
-	h.release(ctx, all)
+	h.release(all)
 	if h.lost != nil {
-		h.endSession(ctx) // what it may hold must not stay taken while the outer function goes on
+		h.endSession() // what it may hold must not stay taken while the outer function goes on
 	}
 }
 
 // release releases them, or gives the session up. mu is locked.
-func (h *hold) release(ctx context.Context, all []lock) {
+func (h *hold) release(all []lock) {
 	all = slices.Clone(all)
 	if len(all) == 0 || h.lost != nil {
 		return
@@ -229,7 +230,7 @@ func (h *hold) release(ctx context.Context, all []lock) {
 	for i, lk := range all {
 		columns[i], into[i] = "RELEASE_LOCK('"+lk.name+"')", &answers[i]
 	}
-	err := h.ask(ctx, "SELECT "+strings.Join(columns, ", "), into...)
+	err := h.ask(context.Background(), cleanUp, "SELECT "+strings.Join(columns, ", "), into...) // the caller's context may be over
 	switch {
 	case gone(err):
 		h.lose(PointConnectionGone, err)

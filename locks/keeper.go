@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,9 +19,21 @@ const (
 // keep looks after the session until it is closed or lost.
 func (h *hold) keep() {
 	defer h.keeper.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // a statement may hang
+		select {
+		case <-h.hurry:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	silent := time.AfterFunc(h.l.timeout*2/3-guardAfter, func() { h.cancel(errSilent) })
+	defer silent.Stop()
 	ticks := time.NewTicker(h.l.timeout / looks)
 	defer ticks.Stop()
-	for h.look(h.watch) { // a deadline is in within
+	for h.look(ctx) { // once the first statement is over
+		silent.Stop()
 		select {
 		case <-h.closed:
 			return
@@ -29,16 +42,18 @@ func (h *hold) keep() {
 	}
 }
 
-// rest ends the keeper, and waits until a statement of its is over.
+var errSilent = errors.New("locks: the server has not answered in time")
+
+// rest ends the keeper, and waits until a statement of its is over, but not for long.
 func (h *hold) rest() {
 	close(h.closed)
 	if h.first.Stop() {
 		h.keeper.Done() // it has not begun, and never will
+		return
 	}
-	hurry := time.AfterFunc(cleanUp, h.hurry)
+	hurry := time.AfterFunc(cleanUp, func() { close(h.hurry) })
+	defer hurry.Stop()
 	h.keeper.Wait()
-	hurry.Stop()
-	h.hurry()
 }
 
 // look sees whether the session still holds its locks.
@@ -46,7 +61,7 @@ func (h *hold) look(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.unlock()
 	if !h.guarded && h.timeout > 0 { // else no lock was asked for yet
-		if err := h.set(ctx, int(h.l.timeout/time.Second)); err != nil {
+		if err := h.set(ctx, h.l.timeout, int(h.l.timeout/time.Second)); err != nil {
 			h.lose(PointConnectionGone, err)
 			return false
 		}
@@ -57,7 +72,7 @@ func (h *hold) look(ctx context.Context) bool {
 	for i, lk := range h.held {
 		columns, into = append(columns, "IS_USED_LOCK('"+lk.name+"')"), append(into, &holders[i+1])
 	}
-	if err := h.ask(ctx, "SELECT "+strings.Join(columns, ", "), into...); err != nil {
+	if err := h.ask(ctx, h.l.timeout, "SELECT "+strings.Join(columns, ", "), into...); err != nil {
 		h.lose(PointConnectionGone, err)
 		return false
 	}
@@ -71,8 +86,8 @@ func (h *hold) look(ctx context.Context) bool {
 }
 
 // set sets the session's wait_timeout.
-func (h *hold) set(ctx context.Context, seconds int) error {
-	return h.within(ctx, func(ctx context.Context) error {
+func (h *hold) set(ctx context.Context, most time.Duration, seconds int) error {
+	return h.within(ctx, most, func(ctx context.Context) error {
 		_, err := h.s.conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", seconds))
 		return err
 	})

@@ -73,7 +73,9 @@ func TestALockThatIsNotOursAnyMore(t *testing.T) {
 
 // The keep-alive keeps a session that the server would end for silence. (scenario 32)
 func TestAShortWaitTimeout(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
 		cfg, err := mysql.ParseDSN(s.DSN)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +99,9 @@ func TestAShortWaitTimeout(t *testing.T) {
 
 // The network goes silent: the function's context ends before the server frees the lock, which it does in time.
 func TestACutNetwork(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
 		cfg, err := mysql.ParseDSN(s.DSN)
 		if err != nil {
 			t.Fatal(err)
@@ -180,6 +184,29 @@ func TestTheFirstAnswerIsLost(t *testing.T) {
 		other.with(t, "a", func(context.Context) {})
 		if len(r.all) > 0 {
 			t.Errorf("reports %+v", r.all)
+		}
+	})
+}
+
+// A server that never answers the first statement holds nobody up for ever, whatever the caller's context.
+func TestASilentServer(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
+		cfg, err := mysql.ParseDSN(s.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := cfg.Addr
+		proxy := testnet.New(t, func() string { return target })
+		cfg.Addr, cfg.Timeout = proxy.Addr(), time.Second
+		l, _ := locker(t, testdb.Open(t, cfg.FormatDSN()), leastTimeout)
+		l.with(t, "a", func(context.Context) {})
+		proxy.Set(testnet.Silent)
+		began := time.Now()
+		err = l.With(context.Background(), "a", -1, func(context.Context) error { t.Error("it runs"); return nil })
+		if !errors.Is(err, errSilent) || time.Since(began) > 20*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
 }

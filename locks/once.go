@@ -211,9 +211,7 @@ func (o *once) record(state string) error {
 func (h *hold) transaction(work func(ctx context.Context, conn *sql.Conn) error) error {
 	h.mu.Lock()
 	defer h.unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
-	defer cancel()
-	return h.within(ctx, func(ctx context.Context) error { return transaction(ctx, h.s.conn, work) })
+	return h.within(context.Background(), cleanUp, func(ctx context.Context) error { return transaction(ctx, h.s.conn, work) })
 }
 
 // transaction sees what is committed, and commits, where the pool is without autocommit too. The statements are plain ones: those of

@@ -127,7 +127,9 @@ func TestSerialisation(t *testing.T) {
 
 // A holder that is killed frees its lock at once, and one that is frozen within the time-out.
 func TestAHolderThatDies(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
 		for signal, most := range map[syscall.Signal]time.Duration{syscall.SIGKILL: leastTimeout - time.Second, syscall.SIGSTOP: leastTimeout + 2*time.Second} {
 			l, _ := locker(t, s.DB, 0)
 			holder := start(t, s, "hold", true)

@@ -13,6 +13,6 @@ done < <(go list -test -f '{{if .ForTest}}{{.ForTest}}{{else}}{{.ImportPath}}{{e
        END { for (i = 1; i <= n; i++) print order[i], seen[order[i]] }')
 echo "test: ${#race[@]} packages with -race, then ${#plain[@]} that link the Temporal server" >&2
 status=0
-go test -race -p 2 -timeout 20m "$@" "${race[@]}" || status=$?
+go test -race -p 2 -parallel 6 -timeout 20m "$@" "${race[@]}" || status=$?
 go test -p 1 -parallel 6 -timeout 20m "$@" "${plain[@]}" || status=$?
 exit "$status"

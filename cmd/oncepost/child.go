@@ -54,7 +54,7 @@ func runChild(ctx context.Context, a *app, command []string, killAfter time.Dura
 // atTerminal: a process group in the background could not read from the terminal.
 func atTerminal(a *app) bool {
 	f, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // stopWith stops the command when ctx ends before it does. What is left of its group has the same time.

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -32,7 +31,7 @@ func TestTheNightlyJob(t *testing.T) {
 
 func byLock(t *testing.T, s *testdb.Schema, job nightly.Job) {
 	t.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := slog.New(slog.DiscardHandler)
 	var machines sync.WaitGroup
 	for range 4 {
 		l, err := locks.New(s.DB, locks.Config{})
