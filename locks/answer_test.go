@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"io"
 	"strconv"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // errEOF ends rows.
@@ -61,5 +64,24 @@ func TestOnlyOneIsYes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// What each error number of the two servers means.
+func TestErrorNumbers(t *testing.T) {
+	for number, want := range map[uint16]string{
+		3058: "deadlock", 1213: "deadlock", 1205: "deadlock", 4031: "gone", 1927: "gone", 3169: "gone", 1053: "gone",
+		4163: "misnamed", 1059: "misnamed", 1105: "",
+	} {
+		err := fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})
+		got := ""
+		for name, is := range map[string]func(error) bool{"deadlock": deadlock, "gone": gone, "misnamed": misnamed} {
+			if is(err) {
+				got += name
+			}
+		}
+		if got != want {
+			t.Errorf("%d: %q, want %q", number, got, want)
+		}
 	}
 }

@@ -1,8 +1,11 @@
-// Package locks holds MySQL named locks (GET_LOCK) on a session of their own.
+// Package locks runs functions under MySQL named locks (GET_LOCK), and jobs once in a period.
 //
 // A named lock belongs to the server session that took it. A pooled connection that goes back to the pool keeps its
-// locks, and a job is dead for ever; so a [Session] never goes back: closing it ends the server session, which frees
-// every lock at once whatever else failed.
+// locks, and a job is dead for ever. So [Locker] gives its connection back only when the server has confirmed the release, and ends
+// the session else; and a [Session], for those who take locks one by one and keep them, never goes back: closing it ends the server
+// session, which frees every lock at once whatever else failed.
+//
+// Where named locks do not hold is in docs/clusters.md.
 package locks
 
 import (
