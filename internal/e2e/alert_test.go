@@ -140,6 +140,25 @@ func TestAPausedAccountAlerts(t *testing.T) {
 	w.onceEach(ids)
 }
 
+// The quota of the day is used up: scenario 22's alert, through an account of the alerts' own.
+func TestAUsedUpQuotaAlerts(t *testing.T) {
+	w := one(t)
+	w.must("migrate")
+	env, ses := alertEnv(t)
+	w.env = append(w.env, env[len(env)-3:]...)
+	addFault(t, w.ses, `{"preset": "daily-quota"}`)
+	p := w.start("oncepost", "relay", "--with-worker")
+	ids := w.enqueue(3)
+	p.await(`msg="sending has stopped; no mail is lost"`)
+	if m := mailsAt(t, ses, 1)[0]; !strings.Contains(m.Subject, "sending has stopped: daily_quota") {
+		t.Errorf("subject %q", m.Subject)
+	}
+	clearFaults(t, w.ses)
+	w.must("sending", "resume")
+	w.mails(len(ids))
+	w.onceEach(ids)
+}
+
 // TestSafetyOutsideProduction: flags and variables reach the worker, alone and with a relay, and it says so.
 func TestSafetyOutsideProduction(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -21,7 +21,14 @@ const paymentFailed = `{"subscription_id":"sub_9","amount":"12.50","currency":"E
 // workflow is parked until a person says what is true; the welcome goes once more.
 func TestAWorkerKilledAfterTheAnswer(t *testing.T) {
 	t.Parallel() // it waits for a claim to expire, most of the time
-	w := one(t)
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		t.Parallel()
+		workerKilledAfterTheAnswer(t, newWorld(t, s))
+	})
+}
+
+func workerKilledAfterTheAnswer(t *testing.T, w *world) {
+	t.Helper()
 	w.must("migrate")
 	w.start("oncepost", "relay").await("relay running")
 	worker := w.start("oncepost", "worker")
