@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -68,9 +70,15 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 	for {
 		var r activities.SendResult
 		err := m.attempt(ctx, sendOptions(step, i, n), in, &r)
-		if m.withdrawn && temporal.IsCanceledError(err) && ctx.Err() == nil {
-			send.Withdrawn = true
-			return send, nil
+		if m.withdrawn && err != nil && ctx.Err() == nil {
+			var cutOff *temporal.TimeoutError
+			switch {
+			case temporal.IsCanceledError(err), notRetried(err) && !errors.As(err, &cutOff):
+				send.Withdrawn = true
+				return send, nil
+			case notRetried(err):
+				continue // its worker died: the ledger tells in the next attempt what is known
+			}
 		}
 		if err != nil {
 			send.Error = cause(err)
@@ -109,6 +117,12 @@ func (m *mailing) attempt(ctx workflow.Context, options workflow.ActivityOptions
 	err := workflow.ExecuteActivity(ctx, a.Send, in, m.payload).Get(ctx, r)
 	m.underWay = slices.DeleteFunc(m.underWay, func(v *underWay) bool { return v == u })
 	return err
+}
+
+// notRetried says that an attempt failed, and that the withdrawal kept Temporal from the next.
+func notRetried(err error) bool {
+	var a *temporal.ActivityError
+	return errors.As(err, &a) && a.RetryState() == enumspb.RETRY_STATE_CANCEL_REQUESTED
 }
 
 // changeWithdraw marks the runs in which sends were withdrawn.

@@ -413,3 +413,30 @@ func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
 		store(w.t, "payment_failed_withdrawn", history(w.t, w.c, "payment_failed_withdrawn"))
 	})
 }
+
+// A registration that comes while SES is at a mail: one that SES refuses is not tried again, and one that it accepts has gone out.
+func TestARegistrationDuringASend(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	eachWorld(t, func(w *world) {
+		w.t.Parallel()
+		for _, c := range []struct {
+			id    string
+			error *sesstandin.APIError
+			mails int
+		}{{"refused", &sesstandin.APIError{Code: "Throttling", Message: "Maximum sending rate exceeded.", Status: 400}, 0}, {"accepted", nil, 1}} {
+			if _, err := w.standin.Inject(sesstandin.Fault{Match: c.id, Error: c.error, Delay: sesstandin.Duration(500 * time.Millisecond)}); err != nil {
+				w.t.Fatal(err)
+			}
+			asked := w.requests(sendAction)
+			enqueue(w.t, w.s, paymentFailedRemind(c.id, "1h"))
+			testdb.Eventually(w.t, "SES is asked", func() bool { return w.requests(sendAction) > asked })
+			enqueue(w.t, w.s, outbox.Message{ID: "card:" + c.id, EventType: "card_registered", Payload: map[string]any{
+				"subscription_id": "sub_9", "payment_failed_id": c.id,
+			}})
+			r := w.result(c.id)
+			if !r.Answered || r.Sends[0].Withdrawn != (c.mails == 0) || w.mailsByMessage()[c.id] != c.mails || len(r.Reminders) > 0 {
+				w.t.Errorf("%s: %+v; mails %v", c.id, r, w.mailsByMessage())
+			}
+		}
+	})
+}
