@@ -35,7 +35,7 @@ type notice struct {
 
 func newNotice(a Alert, c counted, now time.Time) notice {
 	n := notice{
-		Title: cutRunes(line(a.Title), maxTitle), Detail: cut(lines(a.Detail), maxDetail), Key: cutRunes(line(a.Key), maxTitle),
+		Title: cutRunes(line(start(a.Title, maxTitle)), maxTitle), Detail: cut(lines(start(a.Detail, maxDetail)), maxDetail), Key: cutRunes(line(start(a.Key, maxTitle)), maxTitle),
 		Repeated: c.n, Host: line(host()), Time: now.UTC(), Fields: map[string]string{},
 	}
 	if n.Title == "" {
@@ -47,7 +47,7 @@ func newNotice(a Alert, c counted, now time.Time) notice {
 	}
 	names := slices.Sorted(maps.Keys(a.Fields))
 	for _, name := range names[:min(len(names), maxFields)] {
-		n.Fields[cutRunes(line(name), maxTitle)] = cut(lines(a.Fields[name]), maxField)
+		n.Fields[cutRunes(line(start(name, maxTitle)), maxTitle)] = cut(lines(start(a.Fields[name], maxField)), maxField)
 	}
 	n.Text = n.text()
 	return n
@@ -129,6 +129,14 @@ func lines(s string) string {
 
 // breaks reports a control character, or one of Unicode's own line breaks.
 func breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// start drops most of what will be cut, so that a text of any length costs no time: eight bytes for each that may stay.
+func start(s string, limit int) string {
+	if len(s) <= 8*limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:8*limit], "")
+}
 
 func cutRunes(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {

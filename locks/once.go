@@ -39,7 +39,8 @@ type Option func(*once)
 // [*CrashedError], and a person decides.
 func TakeOver() Option { return func(o *once) { o.takeOver = true } }
 
-// CrashedError says that a job began in this period and did not end: its process was killed, or lost the lock. It has not run now.
+// CrashedError says that a job began in this period and did not end: its process was killed, or its end could not be recorded. It has not
+// run now.
 type CrashedError struct {
 	Job, Period string
 	// Host and Process (its ID) of the run.
@@ -50,8 +51,8 @@ type CrashedError struct {
 }
 
 func (e *CrashedError) Error() string {
-	return fmt.Sprintf("locks: job %q of %s began %s ago (%s, process %d) and did not end; see how far it got, then let it be taken over, "+
-		"or set its row in job_runs to 'done'", e.Job, e.Period, e.Ago.Round(time.Second), e.Host, e.Process)
+	return fmt.Sprintf("locks: job %q of %s began %s ago (%s, process %d) and did not end; see how far it got, then let it be taken over "+
+		"(locks.TakeOver, oncepost job run --take-over), or set its row in job_runs to 'done'", e.Job, e.Period, e.Ago.Round(time.Second), e.Host, e.Process)
 }
 
 // Wait lets OncePer wait for an instance that is at it, as wait of [Locker.With] says; then the record tells whether there is anything
@@ -166,7 +167,7 @@ func (o *once) begin(ctx context.Context) (run bool, err error) {
 	})
 	var crashed *CrashedError
 	if err != nil && !errors.As(err, &crashed) {
-		return false, fmt.Errorf("locks: job %q of %s has not run; its record in job_runs cannot be used: %w", o.job, o.period, err)
+		return false, fmt.Errorf("locks: job %q of %s has not run; its record in job_runs (a table of `oncepost migrate`, or of locks.JobRunsSQL) cannot be used: %w", o.job, o.period, err)
 	}
 	return run && err == nil, err
 }

@@ -37,9 +37,9 @@ type jobRunCmd struct {
 func (jobRunCmd) Help() string {
 	return `The command runs while this process holds the MySQL lock of the job's name. It gets SIGTERM, with its process group, when the lock is lost and when this process is told to stop; its input and output are this process's. At a terminal there is no group of its own, and Ctrl-C reaches everything. What the command leaves behind in the background when it ends well runs on without the lock.
 
-With --once-per or --period the table job_runs remembers the run: one that ended with exit code 0 is not run again in that period, one that ended with another may be, and one of which nobody knows how it ended waits for a person, or for --take-over.
+With --once-per or --period the table job_runs remembers the run: one that ended with exit code 0 is not run again in that period, one that ended with another, or by a signal, may be, and one whose oncepost was killed waits for a person, or for --take-over.
 
-Exit codes: the command's own, or 128 and the number of the signal that ended it; 0 or --skipped-exit-code, it was not run because it has been done or another is at it; 125, oncepost itself failed (the database is away, a run has crashed, the lock was lost, another period's run still goes on); 126, the command cannot be run; 127, there is no such command; 2, the call was wrong.
+Exit codes: the command's own, or 128 and the number of the signal that ended it; 0 or --skipped-exit-code, it was not run because it has been done or another is at it; 125, oncepost itself failed (the database is away, a run has crashed, another run still goes on after which nobody would do this period's; the lock was lost or oncepost stopped, and the command ended well all the same); 126, the command cannot be run; 127, there is no such command; 2, the call was wrong.
 
 oncepost job run leave-accrual --once-per day --time-zone Asia/Seoul -- /opt/app/accrue-leave --all`
 }
@@ -91,6 +91,8 @@ func (c *jobRunCmd) check() error {
 		return errors.New("--once-per and --period (or ONCEPOST_JOB_ONCE_PER and ONCEPOST_JOB_PERIOD) exclude each other")
 	case c.OncePer != nil && periods[*c.OncePer] == nil:
 		return fmt.Errorf("--once-per is %q, must be hour, day, week or month", *c.OncePer)
+	case c.OncePer == nil && c.Period == nil && (c.TakeOver || c.TimeZone != "UTC"):
+		return errors.New("--take-over and --time-zone go with --once-per or --period, without which the job runs each time")
 	case c.Wait < 0:
 		return errors.New("--wait cannot be negative")
 	case c.KillAfter <= 0:
@@ -147,19 +149,22 @@ func (c *jobRunCmd) run(a *app) error {
 	return err
 }
 
-// unlessAnotherPeriods tells that what goes on is this period's run, which may be left to who is at it, from another's, after which
-// this one's would never be.
+// unlessAnotherPeriods tells that what goes on is this period's run, which may be left to who is at it, from any other, after which
+// this one's would never be. Who has just taken the lock is given time to write its record.
 func (c *jobRunCmd) unlessAnotherPeriods(ctx context.Context, db *sql.DB, period string, busy error) error {
-	var others string
-	err := db.QueryRowContext(ctx, `SELECT COALESCE(GROUP_CONCAT(period ORDER BY period SEPARATOR ', '), '') FROM job_runs
- WHERE job = ? AND state = 'running' AND NOT EXISTS (SELECT 1 FROM job_runs WHERE job = ? AND period = ?)`, c.Name, c.Name, period).Scan(&others)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w; and which period's run that is cannot be read: %w", busy, err)
-	case others == "":
-		return busy
+	const patience, look = 2 * time.Second, 50 * time.Millisecond
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
+		var ours bool
+		err := db.QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM job_runs WHERE job = ? AND period = ? AND state <> 'failed'", c.Name, period).Scan(&ours)
+		if err != nil {
+			return fmt.Errorf("%w; and which run that is cannot be read: %w", busy, err)
+		}
+		if ours {
+			return busy
+		}
 	}
-	return config.ExitError{Code: codeOwn, Err: fmt.Errorf("job %s of %s was not run: the run of %s still goes on (--wait waits for it): %w", c.Name, period, others, busy)}
+	return config.ExitError{Code: codeOwn, Err: fmt.Errorf("job %s of %s was not run: another period's run, or one without a period, still goes on "+
+		"(--wait waits for it): %w", c.Name, period, busy)}
 }
 
 // period is the one that was asked for, by the database's clock: machines need not agree on theirs.

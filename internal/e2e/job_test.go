@@ -64,6 +64,8 @@ func TestJobExitCodes(t *testing.T) {
 			{2, []string{"--time-zone"}, []string{"a", "--time-zone=Mars", "--", "true"}},
 			{2, []string{"--lock-timeout"}, []string{"a", "--lock-timeout=1s", "--", "true"}},
 			{2, []string{"--wait"}, []string{"a", "--wait=-1s", "--", "true"}},
+			{2, []string{"--take-over"}, []string{"a", "--take-over", "--", "true"}},
+			{2, []string{"--time-zone"}, []string{"a", "--time-zone=Asia/Seoul", "--", "true"}},
 			{2, []string{"--kill-after"}, []string{"a", "--kill-after=0s", "--", "true"}},
 			{2, []string{"--once-per is \"\""}, []string{"a", "--once-per", "", "--", "true"}},
 			{2, []string{"printable ASCII"}, []string{"a", "--period", "", "--", "true"}},
@@ -110,7 +112,7 @@ func TestJobOfAnotherPeriod(t *testing.T) {
 		first := start(t, env, "oncepost", job("a", "--period=07h", "--", "sh", "-c", "echo began; sleep 2")...)
 		first.await("began")
 		fails(t, env, 0, []string{"another is at it"}, "oncepost", job("a", "--period=07h", "--", "echo", "ran")...)
-		fails(t, env, 125, []string{"the run of 07h still goes on"}, "oncepost", job("a", "--period=08h", "--", "echo", "ran")...)
+		fails(t, env, 125, []string{"job a of 08h was not run", "still goes on"}, "oncepost", job("a", "--period=08h", "--", "echo", "ran")...)
 		fails(t, env, 0, []string{"ran"}, "oncepost", job("a", "--period=08h", "--wait=1m", "--", "echo", "ran")...)
 		fails(t, env, 0, []string{"it has been done"}, "oncepost", job("a", "--period=07h", "--wait=1m", "--", "echo", "ran")...)
 	})

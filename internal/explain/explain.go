@@ -65,6 +65,9 @@ func (r *Report) summarise() string {
 		return "The message could not start, and is in outbox_failed: " + r.Failed[len(r.Failed)-1].Reason + "."
 	case w == nil:
 		return "The workflow has closed and its history has gone with the namespace's retention; the ledger tells what was sent."
+	case w.Failing > 0 && w.ClosedAt == nil:
+		return fmt.Sprintf("The workers fail at it (%d times in a row): either none knows the event type %s, or its code has changed. Their log says which.",
+			w.Failing, w.EventType)
 	case w.State == schemas.StateParked && w.ClosedAt == nil:
 		return "Parked: a person must say what has happened. See `oncepost resolve --help`."
 	case w.ClosedAt == nil && w.DueAt != nil && time.Now().After(w.DueAt.Add(time.Minute)) && len(w.Steps) == 0:

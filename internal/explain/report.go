@@ -55,7 +55,9 @@ type Workflow struct {
 	ClosedAt  *time.Time `json:"closed_at,omitempty"`
 	Details   string     `json:"details,omitempty"` // what it waits for, while it does
 	URL       string     `json:"url,omitempty"`     // in the Temporal web UI
-	Steps     []Step     `json:"steps"`
+	// Failing is how often in a row the workers have failed at the workflow itself, which they should not.
+	Failing int    `json:"failing_workflow_tasks,omitempty"`
+	Steps   []Step `json:"steps"`
 }
 
 // Step is one thing that the workflow's history tells: an activity, a decision of a person, a timer, the end.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
@@ -17,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/schemas"
 )
 
@@ -47,6 +49,7 @@ func readWorkflow(ctx context.Context, c client.Client, s Sources, id string) (*
 		return nil, err
 	}
 	w.Steps = append(w.Steps, pending(d)...)
+	w.Failing = max(0, int(d.GetPendingWorkflowTask().GetAttempt())-1)
 	if w.State == schemas.StateParked && w.ClosedAt == nil {
 		w.Details = currentDetails(ctx, c, id, w.RunID)
 	}
@@ -115,6 +118,9 @@ func step(e *historypb.HistoryEvent, scheduled map[int64]string, attempts map[in
 	switch {
 	case e.GetActivityTaskCompletedEventAttributes() != nil:
 		activity(e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId(), "done")
+		if class := unknown(e.GetActivityTaskCompletedEventAttributes().GetResult()); class != "" {
+			s.Outcome, s.Class = "unknown", class
+		}
 	case e.GetActivityTaskFailedEventAttributes() != nil:
 		a := e.GetActivityTaskFailedEventAttributes()
 		activity(a.GetScheduledEventId(), "failed for good")
@@ -138,6 +144,15 @@ func step(e *historypb.HistoryEvent, scheduled map[int64]string, attempts map[in
 		}
 	}
 	return s, s.What != ""
+}
+
+// unknown is the class of a send of which nobody knows whether it was sent, or "".
+func unknown(result *commonpb.Payloads) string {
+	var r activities.SendResult
+	if err := converter.GetDefaultDataConverter().FromPayloads(result, &r); err != nil || r.Unknown == nil {
+		return "" // another activity's, or another codec's: "done" is true of both
+	}
+	return r.Unknown.Class
 }
 
 var closing = map[enumspb.EventType]string{

@@ -77,12 +77,15 @@ func TestExplain(t *testing.T) {
 
 		w.fault("lost-answer", 1)
 		enqueue(w.t, w.s, paymentFailed("parked"))
-		w.explained(s, "parked", "Parked: a person must say", `"state":"unknown"`, `"error_class":"cut_off"`, "oncepost resolve 'parked' sent|resend")
+		w.explained(s, "parked", "Parked: a person must say", `"outcome":"unknown","attempt":1,"error_class":"cut_off"`, `"state":"unknown"`, `"error_class":"cut_off"`, "oncepost resolve 'parked' sent|resend")
 		w.resolve("parked", workflows.DecisionSent)
 		w.explained(s, "parked", "update resolve", "accepted", "resolved", "Completed: 1 of 1")
 
 		enqueue(w.t, w.s, outbox.Message{ID: "invalid", EventType: "welcome", Payload: map[string]any{"email": "a@example.com"}})
 		w.explained(s, "invalid", "closed: Failed", "failed for good", "InvalidPayload: ", `"error_class":"InvalidPayload"`)
+
+		enqueue(w.t, w.s, outbox.Message{ID: "nobodys", EventType: "nobodys", Payload: 1})
+		w.explained(s, "nobodys", "none knows the event type nobodys", `"failing_workflow_tasks":`)
 
 		at := time.Now().Add(time.Hour)
 		enqueue(w.t, w.s, outbox.Message{ID: "later", EventType: "welcome", Payload: welcome("").Payload, DeliverAt: at})

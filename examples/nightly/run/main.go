@@ -35,7 +35,11 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	db, err := sql.Open("mysql", os.Getenv("ONCEPOST_MYSQL_DSN"))
+	dsn := os.Getenv("ONCEPOST_MYSQL_DSN")
+	if dsn == "" {
+		return errors.New("set ONCEPOST_MYSQL_DSN, such as user:password@tcp(127.0.0.1:3306)/app")
+	}
+	db, err := sql.Open("mysql", dsn)
 	if err != nil {
 		return err
 	}
