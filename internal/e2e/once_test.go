@@ -41,18 +41,7 @@ func workerKilledAfterTheAnswer(t *testing.T, w *world) {
 	w.start("oncepost", "worker").await("worker running")
 
 	// The claims last for 40 seconds; until then another attempt might still be at it.
-	resolve := []string{"resolve", "hold", "sent", "--by", "someone", "--why", "it is in the inbox"}
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		code, out := run(t, w.env, "oncepost", resolve...)
-		if code == 0 && strings.Contains(out, "hold is resolved as sent") {
-			break
-		}
-		if !strings.Contains(out, "nothing is parked") || time.Now().After(deadline) {
-			t.Fatalf("resolve: exit code %d: %s", code, out)
-		}
-		time.Sleep(time.Second)
-	}
+	resolve := w.resolveOnceParked("hold", "it is in the inbox")
 	for _, id := range []string{"hold", "again"} {
 		if err := w.temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
 			t.Errorf("%s: %v", id, err)
@@ -121,7 +110,7 @@ func TestOneDecisionAndSIGKILL(t *testing.T) {
 		worker = w.start("oncepost", "worker")
 		worker.await("parked: a person")
 		w.reset("hold")
-		w.must("resolve", "hold", "sent", "--by", "someone", "--why", "it is there twice")
+		w.resolveOnceParked("hold", "it is there twice")
 		if err := w.temporal.GetWorkflow(t.Context(), "hold", "").Get(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
@@ -129,6 +118,23 @@ func TestOneDecisionAndSIGKILL(t *testing.T) {
 			t.Errorf("%d mails after one decision", n)
 		}
 	})
+}
+
+// resolveOnceParked says that a mail was sent, as soon as a person is asked, and returns the call.
+func (w *world) resolveOnceParked(id, why string) (call []string) {
+	w.Helper()
+	call = []string{"resolve", id, "sent", "--by", "someone", "--why", why}
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		code, out := run(w.T, w.env, "oncepost", call...)
+		if code == 0 && strings.Contains(out, id+" is resolved as sent") {
+			return call
+		}
+		if !strings.Contains(out, "nothing is parked") || time.Now().After(deadline) {
+			w.Fatalf("resolve: exit code %d: %s", code, out)
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 // reset takes a workflow back to its first task, as a person may in the web UI.
