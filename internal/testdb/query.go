@@ -95,13 +95,13 @@ func CloseAtEnd(t testing.TB, c io.Closer) {
 	})
 }
 
-// Eventually polls until ok, for what cannot signal; at most 40 s.
+// Eventually polls until ok, for what cannot signal; at most 2 minutes.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 40 s: %s", what)
+			t.Fatalf("not within 2 minutes: %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
