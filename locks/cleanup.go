@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -71,7 +72,7 @@ func (h *hold) close() {
 	h.mu.Lock()
 	defer h.unlock()
 	if h.marked {
-		h.release(append(h.held, lock{"its own mark", h.mark}))
+		h.release(append(slices.Clone(h.held), lock{"its own mark", h.mark}))
 	}
 	if h.guarded && h.lost == nil {
 		if err := h.set(context.Background(), cleanUp, h.timeout); err != nil {

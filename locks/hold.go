@@ -18,7 +18,7 @@ type hold struct {
 	cancel context.CancelCauseFunc // ends the context of what runs under the locks
 	first  *time.Timer             // begins the keeper: most functions are over before
 	closed chan struct{}           // ends it, and those who wait for further locks
-	hurry  chan struct{}           // cuts off its statement
+	hurry  context.CancelFunc      // cuts off its statement
 	keeper sync.WaitGroup
 
 	mu      sync.Mutex // guards all below; one statement runs at a time
@@ -51,12 +51,14 @@ func (l *Locker) open(ctx context.Context) (*hold, context.Context, error) {
 		return nil, nil, fmt.Errorf("locks: connect: %w", err)
 	}
 	h := &hold{
-		l: l, s: &Session{conn: conn}, closed: make(chan struct{}), hurry: make(chan struct{}), heard: time.Now(),
+		l: l, s: &Session{conn: conn}, closed: make(chan struct{}), heard: time.Now(),
 		mark: "oncepost:session:" + strings.ToLower(rand.Text()),
 	}
 	ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, holdKey{l}, h))
+	watch, hurry := context.WithCancel(context.Background())
+	h.hurry = hurry
 	h.keeper.Add(1)
-	h.first = time.AfterFunc(guardAfter, h.keep)
+	h.first = time.AfterFunc(guardAfter, func() { h.keep(watch) })
 	return h, ctx, nil
 }
 
@@ -222,30 +224,28 @@ func (h *hold) giveBack(all []lock) {
 
 // release releases them, or gives the session up. mu is locked.
 func (h *hold) release(all []lock) {
-	all = slices.Clone(all)
 	if len(all) == 0 || h.lost != nil {
 		return
 	}
-	columns, answers, into := make([]string, len(all)), make([]sql.NullString, len(all)), make([]any, len(all))
+	names := make([]string, len(all))
 	for i, lk := range all {
-		columns[i], into[i] = "RELEASE_LOCK('"+lk.name+"')", &answers[i]
+		names[i] = lk.name
 	}
-	err := h.ask(context.Background(), cleanUp, "SELECT "+strings.Join(columns, ", "), into...) // the caller's context may be over
+	var released []bool
+	err := h.within(context.Background(), cleanUp, func(ctx context.Context) (err error) { // the caller's context may be over
+		released, err = h.s.Unlock(ctx, names...)
+		return err
+	})
 	switch {
 	case gone(err):
 		h.lose(PointConnectionGone, err)
-		return
 	case err != nil:
 		h.lose(PointReleaseFailed, err)
-		return
+	case slices.Contains(released, false):
+		h.lose(PointLockLost, fmt.Errorf("RELEASE_LOCK of %q answered 0 or NULL", all[slices.Index(released, false)].key))
+	default:
+		h.held = slices.DeleteFunc(h.held, func(lk lock) bool { return slices.Contains(names, lk.name) })
 	}
-	for i, a := range answers {
-		if a.String != "1" {
-			h.lose(PointLockLost, fmt.Errorf("RELEASE_LOCK of %q answered %s", all[i].key, shown(a)))
-			return
-		}
-	}
-	h.held = slices.DeleteFunc(h.held, func(lk lock) bool { return slices.Contains(all, lk) })
 }
 
 func keys(all []lock) (names []string) {

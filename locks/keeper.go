@@ -17,17 +17,8 @@ const (
 )
 
 // keep looks after the session until it is closed or lost.
-func (h *hold) keep() {
+func (h *hold) keep(ctx context.Context) {
 	defer h.keeper.Done()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() { // a statement may hang
-		select {
-		case <-h.hurry:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	silent := time.AfterFunc(h.l.timeout*2/3-guardAfter, func() { h.cancel(errSilent) })
 	defer silent.Stop()
 	ticks := time.NewTicker(h.l.timeout / looks)
@@ -47,12 +38,13 @@ var errSilent = errors.New("locks: the server has not answered in time")
 // rest ends the keeper, and waits until a statement of its is over, but not for long.
 func (h *hold) rest() {
 	close(h.closed)
+	defer h.hurry()
 	if h.first.Stop() {
 		h.keeper.Done() // it has not begun, and never will
 		return
 	}
-	hurry := time.AfterFunc(cleanUp, func() { close(h.hurry) })
-	defer hurry.Stop()
+	late := time.AfterFunc(cleanUp, h.hurry)
+	defer late.Stop()
 	h.keeper.Wait()
 }
 
@@ -87,8 +79,5 @@ func (h *hold) look(ctx context.Context) bool {
 
 // set sets the session's wait_timeout.
 func (h *hold) set(ctx context.Context, most time.Duration, seconds int) error {
-	return h.within(ctx, most, func(ctx context.Context) error {
-		_, err := h.s.conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", seconds))
-		return err
-	})
+	return h.within(ctx, most, func(ctx context.Context) error { return h.s.setTimeout(ctx, seconds) })
 }

@@ -97,23 +97,30 @@ func TestAShortWaitTimeout(t *testing.T) {
 	})
 }
 
+// proxied returns a Locker behind a proxy that can fail as a network does.
+func proxied(t *testing.T, s *testdb.Schema) (*Locker, *told, *testnet.Proxy) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(s.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := cfg.Addr
+	proxy := testnet.New(t, func() string { return target })
+	cfg.Addr, cfg.Timeout = proxy.Addr(), time.Second
+	l, r := locker(t, testdb.Open(t, cfg.FormatDSN()), leastTimeout)
+	return l, r, proxy
+}
+
 // The network goes silent: the function's context ends before the server frees the lock, which it does in time.
 func TestACutNetwork(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 		t.Parallel()
-		cfg, err := mysql.ParseDSN(s.DSN)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := cfg.Addr
-		proxy := testnet.New(t, func() string { return target })
-		cfg.Addr, cfg.Timeout = proxy.Addr(), time.Second
-		l, r := locker(t, testdb.Open(t, cfg.FormatDSN()), leastTimeout)
+		l, r, proxy := proxied(t, s)
 		other, _ := locker(t, s.DB, 0)
 		waited := make(chan time.Time, 1)
 		var cut, ended time.Time
-		err = l.With(t.Context(), "a", 0, func(ctx context.Context) error {
+		err := l.With(t.Context(), "a", 0, func(ctx context.Context) error {
 			time.Sleep(2 * guardAfter)
 			proxy.Set(testnet.Silent)
 			cut = time.Now()
@@ -193,18 +200,11 @@ func TestASilentServer(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 		t.Parallel()
-		cfg, err := mysql.ParseDSN(s.DSN)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target := cfg.Addr
-		proxy := testnet.New(t, func() string { return target })
-		cfg.Addr, cfg.Timeout = proxy.Addr(), time.Second
-		l, _ := locker(t, testdb.Open(t, cfg.FormatDSN()), leastTimeout)
+		l, _, proxy := proxied(t, s)
 		l.with(t, "a", func(context.Context) {})
 		proxy.Set(testnet.Silent)
 		began := time.Now()
-		err = l.With(context.Background(), "a", -1, func(context.Context) error { t.Error("it runs"); return nil })
+		err := l.With(context.Background(), "a", -1, func(context.Context) error { t.Error("it runs"); return nil })
 		if !errors.Is(err, errSilent) || time.Since(began) > 20*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}

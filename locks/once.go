@@ -118,7 +118,9 @@ func (o *once) run(ctx context.Context, fn func(ctx context.Context) error) (err
 		case state == "done":
 			err = fmt.Errorf("locks: job %q of %s has run, but that could not be recorded: %w", o.job, o.period, rerr)
 		default: // the caller sees fn's own error, or its panic
-			o.hold.l.tell(Report{Point: PointRecordFailed, Keys: []string{"job/" + o.job}, Session: o.hold.s.id, Err: rerr})
+			o.hold.mu.Lock()
+			o.hold.report(PointRecordFailed, []string{"job/" + o.job}, rerr)
+			o.hold.unlock()
 		}
 	}()
 	if err = fn(ctx); err == nil {

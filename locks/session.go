@@ -40,13 +40,20 @@ func Open(ctx context.Context, db *sql.DB, idle time.Duration) (*Session, error)
 
 func (s *Session) setUp(ctx context.Context, idle time.Duration) error {
 	if idle > 0 {
-		seconds := max(1, int((idle+time.Second-1)/time.Second))
-		if _, err := s.conn.ExecContext(ctx, "SET SESSION wait_timeout = ?", seconds); err != nil {
-			return fmt.Errorf("locks: set wait_timeout: %w", err)
+		if err := s.setTimeout(ctx, max(1, int((idle+time.Second-1)/time.Second))); err != nil {
+			return err
 		}
 	}
 	if err := s.conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.id); err != nil {
 		return fmt.Errorf("locks: read connection ID: %w", err)
+	}
+	return nil
+}
+
+// setTimeout sets the session's wait_timeout, in one round trip: a placeholder would take a second one.
+func (s *Session) setTimeout(ctx context.Context, seconds int) error {
+	if _, err := s.conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", seconds)); err != nil {
+		return fmt.Errorf("locks: set wait_timeout: %w", err)
 	}
 	return nil
 }
@@ -96,8 +103,8 @@ func (s *Session) Kill(ctx context.Context, id int64) error {
 // nameCharacters are those of a name made by Name.
 const nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-:"
 
-// each evaluates a lock function for every name in one statement and one round trip: placeholders would take a second one. Anything but 1 is false: NULL is an error or a lock
-// that nobody holds, and some drivers and proxies give the answer as text.
+// each evaluates a lock function for every name in one statement and one round trip: placeholders would take a second one. Anything
+// but 1 is false: NULL is an error or a lock that nobody holds, and some drivers and proxies give the answer as text.
 func (s *Session) each(ctx context.Context, function string, names []string) ([]bool, error) {
 	if len(names) == 0 {
 		return nil, nil

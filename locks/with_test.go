@@ -37,17 +37,12 @@ func (l *Locker) with(t *testing.T, key string, fn func(ctx context.Context)) {
 // refused sees to it that a lock is not to be had.
 func (l *Locker) refused(ctx context.Context, t *testing.T, key string, wait time.Duration) *NotAcquiredError {
 	t.Helper()
-	err := l.With(ctx, key, wait, func(context.Context) error { t.Errorf("%q: it runs", key); return nil })
-	var no *NotAcquiredError
-	if !errors.As(err, &no) {
-		t.Fatalf("%q: %v, want a NotAcquiredError", key, err)
-	}
-	return no
+	return l.refusedAll(ctx, t, wait, key)
 }
 
-func (l *Locker) refusedAll(ctx context.Context, t *testing.T, keys ...string) *NotAcquiredError {
+func (l *Locker) refusedAll(ctx context.Context, t *testing.T, wait time.Duration, keys ...string) *NotAcquiredError {
 	t.Helper()
-	err := l.WithAll(ctx, keys, 0, func(context.Context) error { t.Errorf("%q: it runs", keys); return nil })
+	err := l.WithAll(ctx, keys, wait, func(context.Context) error { t.Errorf("%q: it runs", keys); return nil })
 	var no *NotAcquiredError
 	if !errors.As(err, &no) {
 		t.Fatalf("%q: %v, want a NotAcquiredError", keys, err)
@@ -193,7 +188,7 @@ func TestNested(t *testing.T) {
 			other.with(t, "b", func(context.Context) {})
 			other.with(t, "c", func(context.Context) {})
 			other.refused(t.Context(), t, "a", 0)
-			if no := l.refusedAll(ctx, t, "0", "a"); no.Key != "a" {
+			if no := l.refusedAll(ctx, t, 0, "0", "a"); no.Key != "a" {
 				t.Errorf("%+v", no)
 			}
 			other.with(t, "0", func(context.Context) {}) // all or none

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
@@ -362,6 +363,27 @@ func (w *world) awaitPendingSend(id string) {
 	})
 }
 
+// hireStopped hires a worker that sends nothing, because a person has stopped it.
+func (w *world) hireStopped() *crew {
+	w.t.Helper()
+	c := w.hire(w.mailer)
+	if err := c.db.StopBy(w.t.Context(), "someone", "a test"); err != nil {
+		w.t.Fatal(err)
+	}
+	c.awaitIdle(worker.ClassPerson)
+	return c
+}
+
+// resume lets it send, and waits until it has sent one mail: what waited before it has gone out by then, or never will.
+func (c *crew) resume() {
+	c.w.t.Helper()
+	if _, err := c.db.Clear(c.w.t.Context()); err != nil {
+		c.w.t.Fatal(err)
+	}
+	enqueue(c.w.t, c.w.s, welcome("after"))
+	c.w.result("after")
+}
+
 // A stop of mails holds up nothing else: a registration that comes while it lasts still prevents the reminder.
 func TestAStopHoldsUpNoRegistration(t *testing.T) {
 	t.Parallel()
@@ -388,11 +410,7 @@ func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
 		w.t.Parallel()
-		c := w.hire(w.mailer)
-		if err := c.db.StopBy(w.t.Context(), "someone", "a test"); err != nil {
-			w.t.Fatal(err)
-		}
-		c.awaitIdle(worker.ClassPerson)
+		c := w.hireStopped()
 		enqueue(w.t, w.s, paymentFailedRemind("payment_failed_withdrawn", "1h"))
 		w.awaitPendingSend("payment_failed_withdrawn")
 		enqueue(w.t, w.s, outbox.Message{ID: "card", EventType: "card_registered", Payload: map[string]any{
@@ -402,11 +420,7 @@ func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
 		if !r.Answered || len(r.Sends) != 1 || !r.Sends[0].Withdrawn {
 			w.t.Errorf("%+v", r)
 		}
-		if _, err := c.db.Clear(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
-		enqueue(w.t, w.s, welcome("after"))
-		w.result("after")
+		c.resume()
 		if n := w.mails(); n != 1 {
 			w.t.Errorf("%d mails", n)
 		}
@@ -437,6 +451,27 @@ func TestARegistrationDuringASend(t *testing.T) {
 			if !r.Answered || r.Sends[0].Withdrawn != (c.mails == 0) || w.mailsByMessage()[c.id] != c.mails || len(r.Reminders) > 0 {
 				w.t.Errorf("%s: %+v; mails %v", c.id, r, w.mailsByMessage())
 			}
+		}
+	})
+}
+
+// A workflow that is cancelled while its mail waits sends nothing.
+func TestACancelledWorkflowSendsNothing(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	eachUnmanned(t, 24*time.Hour, func(w *world) {
+		w.t.Parallel()
+		c := w.hireStopped()
+		enqueue(w.t, w.s, paymentFailedRemind("cancelled", "1h"))
+		w.awaitPendingSend("cancelled")
+		if err := w.c.CancelWorkflow(w.t.Context(), "cancelled", ""); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.c.GetWorkflow(w.t.Context(), "cancelled", "").Get(w.t.Context(), nil); !temporal.IsCanceledError(err) {
+			w.t.Errorf("it ended with %v", err)
+		}
+		c.resume()
+		if n := w.mailsByMessage()["cancelled"]; n != 0 {
+			w.t.Errorf("%d mails", n)
 		}
 	})
 }
