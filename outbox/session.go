@@ -16,6 +16,14 @@ const (
 	MariaDB
 )
 
+// KindOf is the dialect of a server whose VERSION() is given.
+func KindOf(version string) Kind {
+	if strings.Contains(version, "MariaDB") {
+		return MariaDB
+	}
+	return MySQL
+}
+
 // ServerState is who answers on a session. After a failover a pool can hold sessions to the old and the new primary.
 type ServerState struct {
 	ID       string // differs between servers
@@ -39,9 +47,9 @@ func Prepare(ctx context.Context, conn *sql.Conn) (Kind, error) {
 	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
 		return 0, fmt.Errorf("outbox: read the server's version: %w", err)
 	}
-	kind, limit := MySQL, "max_execution_time = 10000"
-	if strings.Contains(version, "MariaDB") {
-		kind, limit = MariaDB, "max_statement_time = 10"
+	kind, limit := KindOf(version), "max_execution_time = 10000"
+	if kind == MariaDB {
+		limit = "max_statement_time = 10"
 	}
 	for _, set := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",

@@ -159,6 +159,7 @@ func (r *Relay) settled(row *outbox.Row, began time.Time, o Outcome) {
 	} else {
 		r.stats.started.Add(1)
 	}
+	r.health.started.now(r.health.made)
 	row.Payload, row.Headers = nil, nil
 	r.rows.done(row.Key)
 	r.finds.add(row.Key)

@@ -37,6 +37,7 @@ type entry struct {
 	state    state
 	attempts uint8 // failed ones in a row
 	until    time.Time
+	read     time.Time // first; zero once it waits for nothing but its delete
 }
 
 type goneKey struct {
@@ -79,6 +80,7 @@ func (f *inflight) admit(epoch uint64, rows []outbox.Row, owned *shardSet) (fres
 		e, known := f.shards[row.Shard][row.MessageID]
 		switch {
 		case !known:
+			e.read = now
 		case e.state == isWaiting && !now.Before(e.until):
 			f.waiting--
 		default:
@@ -133,7 +135,9 @@ func (f *inflight) next(limit int) *outbox.Row {
 		default: // the reader has been told
 		}
 	}
-	f.set(row.Key, entry{state: isStarting, attempts: f.shards[row.Shard][row.MessageID].attempts})
+	e := f.shards[row.Shard][row.MessageID]
+	e.state = isStarting
+	f.set(row.Key, e)
 	f.busy[row.Shard]++
 	f.running++
 	return row
@@ -160,9 +164,9 @@ func (f *inflight) retry(k outbox.Key, base, longest time.Duration) {
 		return
 	}
 	f.waiting++
-	attempts := f.shards[k.Shard][k.MessageID].attempts
-	pause := min(base<<min(attempts, 16), longest)
-	f.set(k, entry{state: isWaiting, attempts: min(attempts, 30) + 1, until: time.Now().Add(jitter(pause))})
+	e := f.shards[k.Shard][k.MessageID]
+	pause := min(base<<min(e.attempts, 16), longest)
+	f.set(k, entry{state: isWaiting, attempts: min(e.attempts, 30) + 1, until: time.Now().Add(jitter(pause)), read: e.read})
 }
 
 // forget drops a row that was being started: it is gone from the table, or it will be read again.
@@ -255,6 +259,24 @@ func (f *inflight) room(size int) (rooms [2]int) {
 		rooms[i] = max(0, size-f.lanes[i].len())
 	}
 	return rooms
+}
+
+// goneAfter: a row that no read has shown so long after its pause is gone from the table, or another relay's.
+const goneAfter = 5 * time.Second
+
+// longest is for how long a row has been known that has not started.
+func (f *inflight) longest(now time.Time) (longest time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, shard := range f.shards {
+		for _, e := range shard {
+			gone := e.state == isWaiting && now.Sub(e.until) > goneAfter // or it would have been read again
+			if !e.read.IsZero() && !gone {
+				longest = max(longest, now.Sub(e.read))
+			}
+		}
+	}
+	return longest
 }
 
 func (f *inflight) starting() int {

@@ -248,6 +248,8 @@ func (o *owner) record(given, wanted []uint8, got []bool) {
 			o.taken = append(o.taken, shard)
 		}
 	}
+	now := o.owned
+	o.relay.health.owned.Store(&now)
 	total := int64(len(o.owned.of(express, others)))
 	if before := o.relay.stats.shards.Swap(total); before != total {
 		o.relay.cfg.Logger.Info("relay owns shards", "count", total, "slot", o.slot)

@@ -68,6 +68,7 @@ func (r *reader) read(ctx context.Context) (more bool, err error) {
 	took := time.Since(began)
 	r.owner.progress.Add(1)
 	r.relay.stats.polls.Add(1)
+	r.relay.health.read.now(r.relay.health.made)
 	r.measure(page.Rows) // once admitted, a row belongs to whoever starts it
 	fresh := r.relay.rows.admit(epoch, page.Rows, owned)
 	more = r.looked(ask, page.Rows, &fresh, took, began)

@@ -55,6 +55,7 @@ type Relay struct {
 	databaseAway atomic.Int32 // by what
 	readOnly     atomic.Bool  // reported as such
 	cannotMove   atomic.Bool
+	health       health
 	table        outbox.Table
 	stale        []mark // of sessions that the server may still have
 	hangs        func() // tests make the reader hang here
@@ -84,8 +85,10 @@ func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 		nudge: make(chan struct{}, 1),
 
 		deadline: deadline{timeout: cfg.StartTimeout},
+		health:   health{made: time.Now(), holds: map[string]string{}},
 		hangs:    func() {},
 	}
+	r.cfg.Report = r.health.note(cfg.Report)
 	return r, nil
 }
 

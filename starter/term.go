@@ -55,7 +55,7 @@ func (r *Relay) term(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer r.stats.shards.Store(0)
+	defer r.disown()
 
 	// The group ends with its first error. A stop ends the reader, then the deleters when nothing is in flight, then the
 	// owner, so that no other relay takes a shard with rows in flight.
@@ -79,6 +79,12 @@ func (r *Relay) term(ctx context.Context) (err error) {
 		return nil
 	})
 	return group.Wait()
+}
+
+// disown notes that the relay owns nothing: its sessions have ended.
+func (r *Relay) disown() {
+	r.stats.shards.Store(0)
+	r.health.owned.Store(nil)
 }
 
 // drain waits until no start is running and no started row waits for its delete. Rows that a producer's open transaction

@@ -198,7 +198,7 @@ func (g *governor) poll(trial []Stop) {
 	}
 	g.halt()
 	s := &shift{
-		mailer: g.cfg.Activities.Mailer, run: g.run, trial: trial != nil, scopeOf: g.scopeOf,
+		mailer: g.cfg.Activities.Mailer, run: g.run, trial: trial != nil, scopeOf: g.scopeOf, heard: g.cfg.Answered,
 		strict: slices.ContainsFunc(trial, func(s Stop) bool { return s.Class == ClassUnknownRun }),
 		met: func() {
 			select {

@@ -19,6 +19,7 @@ type shift struct {
 	trial   bool
 	strict  bool // an unknown is a stop: the trial of a run of unknowns
 	met     func()
+	heard   func(activities.Answer)
 	scopeOf func(activities.Scope) string
 
 	mu   sync.Mutex
@@ -41,6 +42,9 @@ func (s *shift) Send(ctx context.Context, m activities.Mail) activities.Answer {
 }
 
 func (s *shift) note(m activities.Mail, a activities.Answer) {
+	if s.heard != nil {
+		s.heard(a)
+	}
 	switch a.Verdict {
 	case activities.VerdictSent:
 		s.run.clear()

@@ -44,6 +44,8 @@ type Config struct {
 	// Report tells people that sending has stopped in this process, once for each stop, and that it goes on. Default: a line
 	// in the log.
 	Report func(r StopReport)
+	// Answered hears of each answer of the Mailer, for counting. It must not block. Optional.
+	Answered func(a activities.Answer)
 	// MaxSends bounds the sends in flight in this process. Default 100.
 	MaxSends int
 	// Grace is how long a stop waits for sends in flight. Default 35 s, longer than any send takes.

@@ -10,6 +10,7 @@ import (
 	"github.com/oncepost/oncepost/alerts"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/monitor"
 )
 
 type jobCmd struct {
@@ -122,7 +123,7 @@ func (c *jobRunCmd) run(a *app) error {
 		return err
 	}
 	defer db.Close()
-	locker, err := locks.New(db, locks.Config{Timeout: c.LockTimeout, Report: reportLock(a, alerter, c.Name)})
+	locker, err := locks.New(db, locks.Config{Timeout: c.LockTimeout, Report: reportLock(a, alerter, db, c.Name)})
 	if err != nil {
 		return config.UsageError{Err: fmt.Errorf("--lock-timeout: %w", err)}
 	}
@@ -183,15 +184,37 @@ func (c *jobRunCmd) period(ctx context.Context, db *sql.DB) (string, error) {
 	return periods[*c.OncePer](time.Unix(seconds, 0).In(zone)), nil
 }
 
-// reportLock tells of a clean-up that did not go as it should, by the log and by an alert.
-func reportLock(a *app, alerter *alerts.Alerter, job string) func(locks.Report) {
+// reportLock tells of a clean-up that did not go as it should: by the log, and by an alert unless people have heard of the same job
+// a short while ago. The watches show it, and say when it counts no more.
+func reportLock(a *app, alerter *alerts.Alerter, db *sql.DB, job string) func(locks.Report) {
+	record := monitor.NewRecorder(db)
 	return func(r locks.Report) {
 		a.logger.Error(r.Text(), "job", job, "point", r.Point, "locks", r.Keys, "session", r.Session, "error", r.Err)
 		if alerter == nil {
 			return
 		}
-		_ = alerter.Send(context.WithoutCancel(a.ctx), alerts.Alert{ // bounded in time; the Alerter has logged its error
-			Title: "job " + job + ": " + r.Text(), Fields: map[string]string{"point": r.Point, "session": fmt.Sprint(r.Session)},
+		ctx := context.WithoutCancel(a.ctx)
+		subject := "job/" + job
+		first, err := record.LockLost(ctx, subject, r.Text())
+		if err != nil {
+			a.logger.Warn("the watches cannot show it", "job", job, "error", err)
+		} else if !first {
+			return
+		}
+		sent := alerter.Send(ctx, alerts.Alert{ // bounded in time; the Alerter has logged its error
+			Title: "job " + job + ": " + r.Text(), Fields: map[string]string{"condition": monitor.CondLockLost, "point": r.Point, "session": fmt.Sprint(r.Session)},
 		})
+		if err != nil || !reached(sent) {
+			return // where the row is, a watch tells instead
+		}
+		if err := record.Told(ctx, subject); err != nil {
+			a.logger.Warn("a watch may tell people once more", "job", job, "error", err)
+		}
 	}
+}
+
+// reached reports whether somebody has an alert, whatever went wrong on the way.
+func reached(err error) bool {
+	var failed *alerts.Error
+	return err == nil || errors.As(err, &failed) && failed.Reached()
 }

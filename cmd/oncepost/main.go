@@ -22,6 +22,8 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Create or update oncepost's tables."`
 	Relay   relayCmd   `cmd:"" help:"Start a workflow for each committed row of outbox_messages."`
 	Worker  workerCmd  `cmd:"" help:"Run the workflows and send the mails."`
+	Watch   watchCmd   `cmd:"" help:"Watch relays, workers, Temporal and the database, and tell people when one is away."`
+	Status  statusCmd  `cmd:"" help:"Show how the whole pipeline is. Exits 3 where something is wrong."`
 	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
 	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/watching"
 	"github.com/oncepost/oncepost/starter"
 )
 
@@ -24,6 +26,7 @@ type relayCmd struct {
 	config.Mail     `embed:""`
 	config.Sends    `embed:""`
 	config.Alerts   `embed:""`
+	config.Watch    `embed:""`
 
 	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
 	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
@@ -38,10 +41,15 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return config.UsageError{Err: errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
-	if err := c.CheckSends(); err != nil {
+	if err := errors.Join(c.CheckSends(), c.CheckWatch()); err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger)
+	registry := prometheus.NewRegistry()
+	sdkMetrics, err := watching.SDKMetrics(registry)
+	if err != nil {
+		return err
+	}
+	temporal, namespace, err := c.Dial(a.logger, sdkMetrics)
 	if err != nil {
 		return err
 	}
@@ -65,17 +73,29 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
+	var tally *serve.Tally
+	if c.WithWorker {
+		tally = &serve.Tally{}
+	}
+	w, err := watching.New(watching.Config{
+		Watch: c.Watch, DB: db, Client: temporal, Namespace: namespace, Version: versionText(), Logger: a.logger, Alerter: alerter,
+		Relay: relay, Tally: tally, Registry: registry,
+	})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
 		group.Go(func() error {
 			return serve.Run(ctx, serve.Config{
 				Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
-				Alerter: alerter,
-				Rate:    serve.Rate{Fixed: c.Rate, Share: c.Share},
+				Alerter: alerter, Tally: tally,
+				Rate: serve.Rate{Fixed: c.Rate, Share: c.Share},
 			})
 		})
 	}
 	group.Go(func() error { return relay.Run(ctx) })
+	group.Go(func() error { return w.Run(ctx) })
 	a.logger.Info("relay running", "namespace", namespace, "with_worker", c.WithWorker)
 	return group.Wait()
 }

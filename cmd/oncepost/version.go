@@ -11,16 +11,21 @@ import (
 type versionCmd struct{}
 
 func (versionCmd) Run(a *app) error {
-	version, revision := "(devel)", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " " + s.Value
-			}
+	_, err := fmt.Fprintf(a.stdout, "oncepost %s, tables version %d, %s %s/%s\n",
+		versionText(), migrate.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// versionText is the version that runs, and the revision it was built from.
+func versionText() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + " " + s.Value
 		}
 	}
-	_, err := fmt.Fprintf(a.stdout, "oncepost %s%s, tables version %d, %s %s/%s\n",
-		version, revision, migrate.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return info.Main.Version
 }

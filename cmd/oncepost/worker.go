@@ -3,8 +3,12 @@ package main
 import (
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/watching"
 )
 
 type workerCmd struct {
@@ -13,13 +17,19 @@ type workerCmd struct {
 	config.Mail     `embed:""`
 	config.Sends    `embed:""`
 	config.Alerts   `embed:""`
+	config.Watch    `embed:""`
 }
 
 func (c *workerCmd) Run(a *app) (err error) {
-	if err := c.CheckSends(); err != nil {
+	if err := errors.Join(c.CheckSends(), c.CheckWatch()); err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger)
+	registry := prometheus.NewRegistry()
+	sdkMetrics, err := watching.SDKMetrics(registry)
+	if err != nil {
+		return err
+	}
+	temporal, namespace, err := c.Dial(a.logger, sdkMetrics)
 	if err != nil {
 		return err
 	}
@@ -37,9 +47,22 @@ func (c *workerCmd) Run(a *app) (err error) {
 		return unlessStopped(a, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return serve.Run(a.ctx, serve.Config{
-		Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger, Alerter: alerter,
-		Rate:    serve.Rate{Fixed: c.Rate, Share: c.Share},
-		Started: func() { a.logger.Info("worker running", "namespace", namespace) },
+	tally := &serve.Tally{}
+	w, err := watching.New(watching.Config{
+		Watch: c.Watch, DB: db, Client: temporal, Namespace: namespace, Version: versionText(), Logger: a.logger, Alerter: alerter,
+		Tally: tally, Registry: registry,
 	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(a.ctx)
+	group.Go(func() error {
+		return serve.Run(ctx, serve.Config{
+			Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger, Alerter: alerter,
+			Rate: serve.Rate{Fixed: c.Rate, Share: c.Share}, Tally: tally,
+			Started: func() { a.logger.Info("worker running", "namespace", namespace) },
+		})
+	})
+	group.Go(func() error { return w.Run(ctx) })
+	return group.Wait()
 }

@@ -71,10 +71,13 @@ var rules = []rule{
 	{pkg: "worker", own: []string{"workflows", "activities", "schemas", "templates"}, deny: merge(noServer, noAWS, map[string]string{
 		"github.com/go-sql-driver/mysql": "a worker of users' own types need not have a database driver",
 	})},
+	{pkg: "monitor", own: []string{"outbox", "alerts", "schemas", "internal/sesraw"}, deny: merge(noServer, map[string]string{
+		"github.com/go-sql-driver/mysql": "the database is reached through internal/mysqldb",
+	})},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
 		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
-		"internal/sestag", "internal/stops", "alerts",
+		"internal/sestag", "internal/stops", "internal/watching", "alerts", "monitor",
 	}, deny: merge(noServer, map[string]string{
 		module + "/internal/sesstandin": "the stand-in is for development", module + "/internal/mysqlserver": "a production binary starts no database",
 	})},

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func TestOldSendsArePurged(t *testing.T) {
 		if d, err := keeper.Retention(t.Context()); err != nil || d != 24*time.Hour {
 			t.Errorf("retention %s, %v", d, err)
 		}
-		n, err := ledger.Purge{DB: w.s.DB, Keeper: keeper, Logger: slog.New(slog.DiscardHandler)}.Round(t.Context())
+		n, err := ledger.Purge{DB: w.s.DB, Keeper: keeper}.Round(t.Context())
 		if err != nil || n != 1 {
 			t.Errorf("%d rows purged, %v", n, err)
 		}

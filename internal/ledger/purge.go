@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"time"
 )
 
@@ -17,7 +15,6 @@ const (
 	// purgeBatch is how many messages one round looks at before it pauses.
 	purgeBatch = 100
 	purgePause = time.Second // between the batches of a round
-	purgeEvery = time.Hour
 	purgeCall  = 10 * time.Second
 )
 
@@ -35,25 +32,6 @@ type Keeper interface {
 type Purge struct {
 	DB     *sql.DB
 	Keeper Keeper
-	Logger *slog.Logger
-}
-
-// Run purges every hour until ctx ends.
-func (p Purge) Run(ctx context.Context) {
-	for pause(ctx, time.Duration(rand.Int64N(int64(purgeEvery)))) { //nolint:gosec // so that not all workers do it at once
-		deleted, err := p.Round(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			p.Logger.Warn("old rows of the ledger stay for now", "deleted", deleted, "error", err)
-		case deleted > 0:
-			p.Logger.Info("old rows of the ledger deleted", "deleted", deleted)
-		}
-		if !pause(ctx, purgeEvery/2) {
-			return
-		}
-	}
 }
 
 // Round goes through all rows that are old enough, once, and says how many it has deleted.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func TestPurge(t *testing.T) {
 				b.age("old", 10, "young")
 				b.age("known", 400, "mail")
 				d := &desk{retention: c.retention, known: map[string]bool{"known": true}}
-				n, err := Purge{DB: b.pool, Keeper: d, Logger: slog.New(slog.DiscardHandler)}.Round(t.Context())
+				n, err := Purge{DB: b.pool, Keeper: d}.Round(t.Context())
 				if got := b.left(); err != nil || !slices.Equal(got, c.left) || int(n) != 6-len(got) {
 					t.Errorf("%d deleted, left %v: %v", n, got, err)
 				}
@@ -68,7 +67,7 @@ func TestPurge(t *testing.T) {
 				}
 				// Once Temporal has forgotten it too, it is kept for another 90 days: the same ID may come again.
 				d.known = nil
-				if n, err := (Purge{DB: b.pool, Keeper: d, Logger: slog.New(slog.DiscardHandler)}).Round(t.Context()); err != nil || n != 0 {
+				if n, err := (Purge{DB: b.pool, Keeper: d}).Round(t.Context()); err != nil || n != 0 {
 					t.Errorf("%d deleted in the next round: %v", n, err)
 				}
 			})
@@ -87,7 +86,7 @@ func TestPurgeGoesThroughAll(t *testing.T) {
 			values = append(values, fmt.Sprintf("('%s', 'mail', REPEAT('r', 32), REPEAT('c', 32), 0, 'done', REPEAT('t', 16), '2020-01-01 00:00:0%d', '2020-01-01')", id, i/150))
 		}
 		testdb.Exec(t, b.s.DB, "INSERT INTO sends (message_id, step, recipient, content, generation, state, token, created_at, expires_at) VALUES "+strings.Join(values, ","))
-		n, err := Purge{DB: b.pool, Keeper: d, Logger: slog.New(slog.DiscardHandler)}.Round(t.Context())
+		n, err := Purge{DB: b.pool, Keeper: d}.Round(t.Context())
 		if err != nil || n != purgeBatch+3 || len(b.left()) != purgeBatch+4 {
 			t.Errorf("%d deleted, %d left: %v", n, len(b.left()), err)
 		}
@@ -103,7 +102,7 @@ func TestPurgeLeavesWhatNobodyKnows(t *testing.T) {
 	each(t, func(t *testing.T, b bench) {
 		b.age("old", 200, "mail")
 		d := &desk{fails: errors.New("no frontend")}
-		if _, err := (Purge{DB: b.pool, Keeper: d, Logger: slog.New(slog.DiscardHandler)}).Round(t.Context()); !errors.Is(err, d.fails) {
+		if _, err := (Purge{DB: b.pool, Keeper: d}).Round(t.Context()); !errors.Is(err, d.fails) {
 			t.Error(err)
 		}
 		if got := b.left(); len(got) != 1 {

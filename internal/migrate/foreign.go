@@ -44,6 +44,8 @@ var ownTables = []struct {
 		"scope", "class", "cause", "stopped_by", "since", "lease_ends_at", "stops", "holder", "trial_ends_at",
 	}},
 	{"job_runs", 7, []string{"job", "period", "state", "token", "attempts", "host", "process", "started_at", "ended_at"}},
+	{"processes", 8, []string{"process_id", "role", "host", "pid", "version", "started_at", "seen_at", "state"}},
+	{"ops_conditions", 9, []string{"name", "subject", "detail", "since", "teller", "telling_ends_at", "told_at", "holds_until"}},
 }
 
 // refuseForeign looks at the tables that stand there before the migration which would make them. One with exactly our columns

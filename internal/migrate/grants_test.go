@@ -16,7 +16,9 @@ import (
 	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/stops"
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/locks"
+	"github.com/oncepost/oncepost/monitor"
 	"github.com/oncepost/oncepost/outbox"
 	"github.com/oncepost/oncepost/worker"
 )
@@ -66,13 +68,14 @@ var work = map[string]func(ctx context.Context, db *sql.DB) error{
 		return tx.Commit()
 	},
 	"relay":   relayWork,
+	"watch":   func(ctx context.Context, db *sql.DB) error { return errors.Join(Check(ctx, db), monitor.Check(ctx, db)) },
 	"worker":  workerWork,
 	"job":     jobWork,
 	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
 }
 
 func relayWork(ctx context.Context, db *sql.DB) error {
-	if err := Check(ctx, db); err != nil {
+	if err := errors.Join(Check(ctx, db), monitor.Check(ctx, db)); err != nil {
 		return err
 	}
 	conn, err := db.Conn(ctx)
@@ -118,11 +121,18 @@ func jobWork(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
-	return nil
+	r := monitor.NewRecorder(db)
+	if _, err := r.LockLost(ctx, "job/grants", "lost"); err != nil {
+		return err
+	}
+	return r.Told(ctx, "job/grants")
 }
 
 func workerWork(ctx context.Context, db *sql.DB) error {
-	if err := Check(ctx, db); err != nil {
+	if err := errors.Join(Check(ctx, db), monitor.Check(ctx, db)); err != nil {
+		return err
+	}
+	if _, err := serve.SweepOld(ctx, db); err != nil {
 		return err
 	}
 	book, err := ledger.New(ctx, db)

@@ -41,6 +41,7 @@ type quota struct {
 	rate      Rate
 	logger    *slog.Logger
 	every     time.Duration // at most so long between two looks
+	tally     *Tally
 
 	silent  bool     // it has been said that the quota cannot be read
 	refused bool     // it has been said that the rate cannot be set
@@ -95,6 +96,7 @@ func (w *quota) read(ctx context.Context) (q activities.Quota, ok bool) {
 	q, err := w.account.Quota(call)
 	if err == nil {
 		w.silent = false
+		w.tally.asked(q)
 		return q, true
 	}
 	if !w.silent && ctx.Err() == nil {

@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/alerts"
@@ -37,26 +35,3 @@ func parked(cfg Config) func(context.Context, activities.Parked) error {
 		return err
 	}
 }
-
-// stopped tells that sending has stopped in this process, and that it goes on, by the log and by an alert.
-func stopped(cfg Config) func(worker.StopReport) {
-	log := worker.LogStop(cfg.Logger)
-	if cfg.Alerter == nil {
-		return log
-	}
-	return func(r worker.StopReport) {
-		log(r)
-		title, detail := "sending has stopped: "+r.Class, whatStopped
-		if r.Resumed {
-			title, detail = "sending goes on: it had stopped by "+r.Class, "The mails that waited are being sent."
-		}
-		_ = cfg.Alerter.Send(context.Background(), alerts.Alert{ // bounded in time; the Alerter has logged its error
-			Title: title, Detail: r.Text + "\n\n" + detail, Fields: map[string]string{"scope": r.Scope, "class": r.Class, "by": r.By},
-			Key: fmt.Sprintf("%s %d", title, time.Now().UnixNano()), // each is told once by the governor: none is a repetition
-		})
-	}
-}
-
-const whatStopped = `No mail is lost or failed: all wait, and oncepost tries by itself whether sending is possible again, unless a person has stopped it.
-
-    oncepost sending status|resume`

@@ -1,5 +1,5 @@
-// Package serve runs a worker with all that belongs to it in a deployment: the ledger in MySQL, the purge of what is old in it,
-// the stops of sending, and the rate of sends.
+// Package serve runs a worker with all that belongs to it in a deployment: the ledger in MySQL, the housekeeping, the stops
+// of sending, and the rate of sends.
 package serve
 
 import (
@@ -34,11 +34,13 @@ type Config struct {
 	Look     time.Duration
 	Grace    time.Duration
 	Started  func()
-	// Report is worker.Config's. Default: the log and the Alerter.
+	// Report is worker.Config's. Default: the log. People hear of stops by the watch, once for all workers.
 	Report func(r worker.StopReport)
 	// Stops says how long stops last.
 	Stops stops.Config
 	Rate  Rate
+	// Tally counts what is sent. Optional.
+	Tally *Tally
 	// RateEvery is how often the rate is looked at. Default 1 minute.
 	RateEvery time.Duration
 }
@@ -57,19 +59,19 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.RateEvery == 0 {
 		cfg.RateEvery = rateEvery
 	}
-	if cfg.Report == nil {
-		cfg.Report = stopped(cfg)
+	if cfg.Tally == nil {
+		cfg.Tally = &Tally{}
 	}
 	account, _ := acts.Mailer.(worker.Account) // another Mailer has no quota to ask for
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		ledger.Purge{DB: cfg.DB, Keeper: Keeper{cfg.Client, cfg.Namespace}, Logger: cfg.Logger}.Run(ctx)
+		keepSchedule(ctx, cfg)
 		return nil
 	})
 	records := stops.New(cfg.DB, cfg.Stops)
 	group.Go(func() error {
 		(&quota{
-			client: cfg.Client, namespace: cfg.Namespace, account: account, stops: records, rate: cfg.Rate, logger: cfg.Logger, every: cfg.RateEvery,
+			client: cfg.Client, namespace: cfg.Namespace, account: account, stops: records, rate: cfg.Rate, logger: cfg.Logger, every: cfg.RateEvery, tally: cfg.Tally,
 		}).run(ctx)
 		return nil
 	})
@@ -77,8 +79,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return worker.Run(ctx, worker.Config{
 			Client: cfg.Client, Activities: &acts, Stops: records, Look: cfg.Look, Report: cfg.Report,
 			MaxSends: cfg.MaxSends, Grace: cfg.Grace, Started: cfg.Started, Logger: cfg.Logger,
-			Parked: parked(cfg),
-		}, workflows.Builtin())
+			Parked: parked(cfg), Answered: cfg.Tally.answered,
+			Own: []any{&housekeeping{cfg.DB, Keeper{cfg.Client, cfg.Namespace}, cfg.Logger}},
+		}, workflows.Builtin().With(workflows.Type{Name: workflows.HousekeepingName, Workflow: workflows.Housekeeping, NoMail: true}))
 	})
 	return group.Wait()
 }

@@ -1,0 +1,284 @@
+package monitor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oncepost/oncepost/schemas"
+)
+
+// Names of the conditions. docs/runbook.md has a chapter for each.
+const (
+	CondDatabase      = "database_away"
+	CondTemporal      = "temporal_away"
+	CondNoRelay       = "no_relay"
+	CondStalled       = "relay_stalled"
+	CondMisconfigured = "relay_misconfigured"
+	CondNotMoved      = "message_not_moved"
+	CondNoWorker      = "no_worker"
+	CondStopped       = "sending_stopped"
+	CondOldestRow     = "oldest_row"
+	CondFailedRows    = "failed_rows"
+	CondFailed        = "workflows_failed"
+	CondParked        = "parked_long"
+	CondStuck         = "stuck"
+	CondTasksFail     = "workflow_tasks_failing"
+	// CondLockLost is of what has happened: a named lock was lost. Record writes it.
+	CondLockLost = "lock_lost"
+)
+
+// Fact is a condition as it shows in one State.
+type Fact struct {
+	Name, Subject string
+	// For is for how long the state itself says that it has lasted; 0 where it does not say.
+	For time.Duration
+	// Threshold is how long it must have lasted before people are told.
+	Threshold time.Duration
+	Detail    string
+}
+
+// key tells facts apart.
+type key struct{ name, subject string }
+
+func (f Fact) key() key { return key{f.Name, f.Subject} }
+
+func (k key) String() string {
+	if k.subject == "" {
+		return k.name
+	}
+	return k.name + "/" + k.subject
+}
+
+// kind is what there is to know of a condition, whoever sees it.
+type kind struct {
+	title string
+	do    string // what to do first
+	// causes explain it: while one of them holds it is not told as well.
+	causes []string
+	// from says what it is read from. Without that nobody knows whether it holds.
+	database, temporal bool
+	see                func(s *State, t Thresholds) []Fact
+}
+
+// forEver is for how long something has lasted of which there is no sign at all.
+const forEver = time.Duration(math.MaxInt64)
+
+var kinds = map[string]kind{
+	CondDatabase: {
+		title: "the database cannot be used", do: "Look at the database server and the network to it. Nothing is lost; everything goes on by itself.",
+		see: func(s *State, t Thresholds) []Fact {
+			return only(!s.Database.OK, Fact{Threshold: t.DatabaseAway, Detail: s.Database.Error})
+		},
+	},
+	CondTemporal: {
+		title: "Temporal cannot be reached", do: "Look at Temporal and the network to it. Messages wait in outbox_messages, and go on by themselves.",
+		see: func(s *State, t Thresholds) []Fact {
+			return only(!s.Temporal.OK, Fact{Threshold: t.TemporalAway, Detail: s.Temporal.Error})
+		},
+	},
+	CondNoRelay: {
+		title: "no relay is alive", do: "Start `oncepost relay`, or look why it does not stay up. Until then committed messages wait in outbox_messages.",
+		database: true, causes: []string{CondDatabase}, see: seeNoRelay,
+	},
+	CondStalled: {
+		title: "a relay lives, and does not read", do: "Look at its log, and for what locks the table outbox_messages.",
+		database: true, causes: []string{CondDatabase, CondNoRelay}, see: seeStalled,
+	},
+	CondMisconfigured: {
+		title: "the relay refuses to start anything", do: "Its configuration, or Temporal's, is wrong: the text says what. No message is lost or moved.",
+		database: true, causes: []string{CondDatabase, CondTemporal, CondNoRelay}, see: reported("misconfigured"),
+	},
+	CondNotMoved: {
+		title: "a message that can never start cannot be set aside", do: "Look at the rights of the relay's account on outbox_failed.",
+		database: true, causes: []string{CondDatabase, CondNoRelay}, see: reported("message_not_moved"),
+	},
+	CondNoWorker: {
+		title: "no worker is alive", do: "Start `oncepost worker`, or look why it does not stay up. Until then started messages wait in Temporal.",
+		database: true, causes: []string{CondDatabase}, see: seeNoWorker,
+	},
+	CondStopped: {
+		title: "sending has stopped", do: "`oncepost sending status` says what ends it. No mail is lost or failed: all wait.",
+		database: true, causes: []string{CondDatabase}, see: seeStopped,
+	},
+	CondOldestRow: {
+		title: "messages wait too long for their start", do: "See how many there are, and whether the relays keep up, on the status page.",
+		database: true, causes: []string{CondDatabase, CondTemporal, CondNoRelay, CondStalled, CondMisconfigured}, see: seeOldest,
+	},
+	CondFailedRows: {
+		title: "messages can never start", do: "`oncepost failed list` shows them and why; `oncepost failed retry` and `discard` end it.",
+		database: true, causes: []string{CondDatabase}, see: func(s *State, t Thresholds) []Fact {
+			return only(s.Outbox.Failed.Rows >= int64(t.Failed), Fact{Detail: fmt.Sprintf("%s in outbox_failed", s.Outbox.Failed.of("message"))})
+		},
+	},
+	CondFailed: {
+		title: "workflows have failed for good", do: "`oncepost failed list` shows them, `oncepost explain` why, and `oncepost failed retry` runs them again.",
+		temporal: true, causes: []string{CondTemporal}, see: counted(func(w *Workflows) *int64 { return w.Failed }, "failed in the last hour"),
+	},
+	CondParked: {
+		title: "parked messages wait for a person", do: "Nobody knows whether these mails were sent. `oncepost resolve` says what is true; the workflow's page says what is at stake.",
+		temporal: true, causes: []string{CondTemporal}, see: counted(func(w *Workflows) *int64 { return w.ParkedLong }, "wait for a person"),
+	},
+	CondStuck: {
+		title: "messages are stuck between their start and their mail", do: "`oncepost explain MESSAGE-ID` says what one of them is at.",
+		temporal: true, causes: []string{CondTemporal, CondNoWorker, CondStopped, CondTasksFail},
+		see: counted(func(w *Workflows) *int64 { return w.Stuck }, "should have been sent long ago"),
+	},
+	CondTasksFail: {
+		title: "workers fail at the code of workflows", do: "None knows the event type, or its code has changed in a way that does not fit what runs. The workers' log says which.",
+		temporal: true, causes: []string{CondTemporal, CondNoWorker},
+		see: counted(func(w *Workflows) *int64 { return w.TasksFail }, "fail again and again"),
+	},
+	CondLockLost: {
+		title: "a named lock was lost", do: "What ran under it may have run twice: look at what it did. docs/locks.md says how it can happen.",
+		see: func(*State, Thresholds) []Fact { return nil }, // it happens; see Record
+	},
+}
+
+// order is that of kinds wherever they are listed: causes first.
+var order = []string{
+	CondDatabase, CondTemporal, CondNoRelay, CondStalled, CondMisconfigured, CondNotMoved, CondNoWorker, CondStopped, CondOldestRow,
+	CondFailedRows, CondFailed, CondParked, CondTasksFail, CondStuck, CondLockLost,
+}
+
+// Facts are the conditions that show in a state, causes first. unknown are the names of those that cannot be seen in it.
+func Facts(s *State, t Thresholds) (facts []Fact, unknown map[string]bool) {
+	unknown = map[string]bool{}
+	for _, name := range order {
+		k := kinds[name]
+		if k.database && !s.Database.OK || k.temporal && (!s.Temporal.OK || s.Workflows.Stuck == nil) {
+			unknown[name] = true
+			continue
+		}
+		if name == CondTemporal && s.Temporal == (Part{}) {
+			unknown[name] = true // nobody has asked
+			continue
+		}
+		for _, f := range k.see(s, t) {
+			f.Name = name
+			facts = append(facts, f)
+		}
+	}
+	return facts, unknown
+}
+
+// caused reports whether one of the facts explains a condition.
+func caused(name string, facts []Fact) bool {
+	return slices.ContainsFunc(facts, func(f Fact) bool { return slices.Contains(kinds[name].causes, f.Name) })
+}
+
+func only(holds bool, f Fact) []Fact {
+	if holds {
+		return []Fact{f}
+	}
+	return nil
+}
+
+// silence is for how long none of the processes that count has written its row.
+func (s *State) silence(counts func(Process) bool) time.Duration {
+	least := forEver
+	for _, p := range s.Processes {
+		if counts(p) {
+			least = min(least, seconds(p.SeenAgo))
+		}
+	}
+	return least
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func said(silence time.Duration) string {
+	if silence > remembered {
+		return "none has given a sign of life"
+	}
+	return "the last sign of life is " + silence.Round(time.Second).String() + " old"
+}
+
+// missed is after how long a silence is no longer the pause between two rows.
+func (t Thresholds) missed() time.Duration { return 2 * t.BeatEvery() }
+
+func seeNoRelay(s *State, t Thresholds) []Fact {
+	silence := s.silence(func(p Process) bool { return p.Role == RoleRelay })
+	return only(silence > t.missed(), Fact{For: silence, Threshold: t.NoRelay, Detail: said(silence)})
+}
+
+func seeNoWorker(s *State, t Thresholds) []Fact {
+	var missing []string
+	var longest time.Duration
+	for _, queue := range []string{schemas.WorkflowTaskQueue, schemas.SendTaskQueue} {
+		silence := s.silence(func(p Process) bool { return p.Worker != nil && slices.Contains(p.Worker.TaskQueues, queue) })
+		if silence > t.missed() {
+			missing, longest = append(missing, queue+": "+said(silence)), max(longest, silence)
+		}
+	}
+	return only(len(missing) > 0, Fact{For: longest, Threshold: t.NoWorker, Detail: "of the task queue " + strings.Join(missing, "; of ")})
+}
+
+func seeStalled(s *State, t Thresholds) []Fact {
+	var longest float64
+	var who []string
+	for _, p := range s.Processes {
+		if p.Alive && p.Relay != nil && seconds(p.Relay.ReadAgo) > t.Stalled/2 {
+			longest = max(longest, p.Relay.ReadAgo)
+			who = append(who, fmt.Sprintf("%s:%d", p.Host, p.PID))
+		}
+	}
+	return only(len(who) > 0, Fact{
+		For: seconds(longest), Threshold: t.Stalled,
+		Detail: fmt.Sprintf("%s: the last read of outbox_messages is %.0f seconds old", strings.Join(who, ", "), longest),
+	})
+}
+
+// reported is a condition that relays report of themselves.
+func reported(name string) func(*State, Thresholds) []Fact {
+	return func(s *State, _ Thresholds) []Fact {
+		for _, p := range s.Processes {
+			if p.Alive && p.Relay != nil {
+				if detail, holds := p.Relay.Conditions[name]; holds {
+					return []Fact{{Detail: fmt.Sprintf("%s:%d: %s", p.Host, p.PID, detail)}}
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func seeStopped(s *State, _ Thresholds) (facts []Fact) {
+	for _, stop := range s.Stops {
+		who := ""
+		if stop.By != "" {
+			who = ", by " + stop.By
+		}
+		facts = append(facts, Fact{Subject: stop.Scope, Detail: fmt.Sprintf("%s since %s%s: %s", stop.Class, stop.Since.Format(time.RFC3339), who, stop.Cause)})
+	}
+	return facts
+}
+
+func seeOldest(s *State, t Thresholds) []Fact {
+	waiting := seconds(s.Outbox.Waiting)
+	return only(waiting > t.OldestRow/2, Fact{For: waiting, Threshold: t.OldestRow, Detail: fmt.Sprintf(
+		"one has been seen waiting for %s, and %s in outbox_messages", waiting.Round(time.Second), s.Outbox.Pending.of("message"))})
+}
+
+func counted(of func(*Workflows) *int64, what string) func(*State, Thresholds) []Fact {
+	return func(s *State, _ Thresholds) []Fact {
+		n := of(&s.Workflows)
+		if n == nil || *n == 0 {
+			return nil
+		}
+		return []Fact{{Detail: Count{*n, true}.of("workflow") + " " + what}}
+	}
+}
+
+// of says how many there are of something.
+func (c Count) of(what string) string {
+	switch {
+	case c.Rows == 1:
+		return "1 " + what
+	case c.Exact:
+		return fmt.Sprintf("%d %ss", c.Rows, what)
+	}
+	return fmt.Sprintf("≈%d %ss", c.Rows, what)
+}

@@ -1,0 +1,138 @@
+package monitor
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// past is a memory, and a clock that the test moves.
+type past struct {
+	*testing.T
+	m   *memory
+	now time.Time
+}
+
+func newPast(t *testing.T) *past {
+	t.Helper()
+	return &past{t, newMemory(Thresholds{}.WithDefaults()), time.Now()}
+}
+
+// see lets facts show for so long, looked at every 5 s.
+func (p *past) see(d time.Duration, unknown []string, facts ...Fact) {
+	names := map[string]bool{}
+	for _, name := range unknown {
+		names[name] = true
+	}
+	for end := p.now.Add(d); !p.now.After(end); p.now = p.now.Add(5 * time.Second) {
+		p.m.see(facts, names, p.now)
+	}
+}
+
+func (p *past) want(names ...string) {
+	p.Helper()
+	var got []string
+	for _, c := range p.m.active(p.now) {
+		got = append(got, c.Name)
+	}
+	if !slices.Equal(got, names) {
+		p.Errorf("active: %q, want %q", got, names)
+	}
+}
+
+func silent(name string, d time.Duration) Fact {
+	return Fact{Name: name, For: d, Threshold: 30 * time.Second}
+}
+
+func TestWhatIsShortIsToldToNobody(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Minute, nil)
+	p.see(25*time.Second, nil, silent(CondTemporal, 0))
+	p.want()
+	p.see(5*time.Second, nil, silent(CondTemporal, 0))
+	p.want(CondTemporal)
+}
+
+func TestAPauseBeginsAnew(t *testing.T) {
+	p := newPast(t)
+	p.see(25*time.Second, nil, silent(CondTemporal, 0))
+	p.see(0, nil)
+	p.see(25*time.Second, nil, silent(CondTemporal, 0))
+	p.want()
+}
+
+func TestSilenceCounts(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Minute, nil)
+	p.see(0, nil, silent(CondNoRelay, 20*time.Second))
+	p.want()
+	p.see(0, nil, silent(CondNoRelay, 30*time.Second))
+	p.want(CondNoRelay)
+}
+
+// After a start, and after an outage of the database, everything has been silent for long.
+func TestSilenceCountsFromWhenItCouldBeHeard(t *testing.T) {
+	p := newPast(t)
+	p.see(20*time.Second, nil, silent(CondNoRelay, time.Hour))
+	p.want()
+	p = newPast(t)
+	p.see(time.Minute, nil)
+	p.see(10*time.Minute, []string{CondNoRelay}, silent(CondDatabase, 0))
+	p.see(20*time.Second, nil, silent(CondNoRelay, 10*time.Minute))
+	p.want()
+	p.see(10*time.Second, nil, silent(CondNoRelay, 10*time.Minute))
+	p.want(CondNoRelay)
+}
+
+// Who stops in order leaves no row: that is no silence since the beginning of time.
+func TestNoSignAtAllTakesTheThreshold(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Hour, nil)
+	p.see(20*time.Second, nil, silent(CondNoRelay, forEver))
+	p.want()
+	p.see(10*time.Second, nil, silent(CondNoRelay, forEver))
+	p.want(CondNoRelay)
+}
+
+func TestACauseKeepsItsConsequencesQuiet(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Minute, nil)
+	old := Fact{Name: CondOldestRow, For: time.Hour, Threshold: time.Minute}
+	p.see(10*time.Minute, nil, silent(CondTemporal, 0), old)
+	p.want(CondTemporal)
+	p.see(60*time.Second, nil, old) // the cause has passed: it has a minute to go away
+	p.want(CondOldestRow)           // Temporal is over
+	p = newPast(t)
+	p.see(time.Minute, nil)
+	p.see(10*time.Minute, nil, silent(CondTemporal, 0), old)
+	p.see(50*time.Second, nil, old)
+	p.want()
+}
+
+func TestWhatCannotBeSeenLasts(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Minute, nil, silent(CondNoRelay, 0))
+	p.want(CondNoRelay)
+	p.see(10*time.Minute, []string{CondNoRelay}, silent(CondDatabase, 0))
+	p.want(CondDatabase, CondNoRelay)
+	p.see(time.Minute, nil)
+	p.want()
+}
+
+func TestItIsOverAfterAWhile(t *testing.T) {
+	p := newPast(t)
+	p.see(time.Minute, nil, silent(CondNoRelay, 0))
+	p.see(0, nil)
+	p.want(CondNoRelay)
+	p.see(time.Minute, nil)
+	p.want()
+}
+
+func TestAFrozenWatchBeginsAnew(t *testing.T) {
+	p := newPast(t)
+	p.see(20*time.Second, nil, silent(CondTemporal, 0))
+	p.now = p.now.Add(time.Hour)
+	p.m.forget()
+	p.see(20*time.Second, nil, silent(CondTemporal, 0))
+	p.want()
+}

@@ -1,0 +1,172 @@
+package monitor
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/client"
+)
+
+// Config of a Watch. DB, Client, Namespace and Logger are required.
+type Config struct {
+	DB        *sql.DB // migrated
+	Client    client.Client
+	Namespace string
+	Logger    *slog.Logger
+	// Thresholds. All processes should have the same.
+	Thresholds Thresholds
+	// Tell tells people; nil means that somebody was reached. Default: this process tells nobody, and leaves it to others.
+	Tell func(ctx context.Context, n Notice) error
+	// Self is what this process's own relay and worker say of themselves, for its metrics. Default: nothing.
+	Self func() Published
+	// Heartbeat is a URL that is asked every minute while this process looks, for a service that misses it. Default: none.
+	Heartbeat string
+}
+
+// Watch looks at the pipeline every few seconds, and tells people what they must know. It survives whatever it watches.
+type Watch struct {
+	cfg      Config
+	every    time.Duration
+	database database
+	temporal temporal
+	tracked  *tracked
+	memory   *memory
+	teller   *teller
+	pulse    *pulse
+
+	looked  time.Time // last
+	counted time.Time
+	state   atomic.Pointer[State]
+	ended   atomic.Pointer[time.Time] // when the last look was
+	history history
+}
+
+// NewWatch returns a Watch that does not look yet.
+func NewWatch(cfg Config) (*Watch, error) {
+	cfg.Thresholds = cfg.Thresholds.WithDefaults()
+	if err := cfg.Thresholds.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.DB == nil || cfg.Client == nil || cfg.Logger == nil {
+		return nil, errors.New("monitor: DB, Client and Logger are required")
+	}
+	pulse, err := newPulse(cfg.Heartbeat, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Watch{
+		cfg: cfg, every: cfg.Thresholds.BeatEvery(), pulse: pulse,
+		database: database{db: cfg.DB}, temporal: temporal{cfg.Client, cfg.Namespace},
+		tracked: newTracked(), memory: newMemory(cfg.Thresholds), teller: newTeller(cfg),
+	}, nil
+}
+
+// Run looks until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	ticks := time.NewTicker(w.every)
+	defer ticks.Stop()
+	defer w.teller.wait()
+	w.look(ctx)
+	if w.pulse != nil {
+		var beats sync.WaitGroup
+		defer beats.Wait()
+		beats.Go(func() { w.pulse.run(ctx, w.looks) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			w.look(ctx)
+		}
+	}
+}
+
+// looks reports whether the last look is not long ago.
+func (w *Watch) looks() bool {
+	at := w.ended.Load()
+	return at != nil && time.Since(*at) < pulseEvery
+}
+
+// State is the last look's; nil before the first. It must not be changed.
+func (w *Watch) State() *State { return w.state.Load() }
+
+// Publish adds to what a process says of itself what it sees.
+func (w *Watch) Publish(p Published) Published {
+	s := w.State()
+	if s == nil {
+		return p
+	}
+	for _, c := range s.Conditions {
+		p.Sees = append(p.Sees, key{c.Name, c.Subject}.String())
+	}
+	p.Waiting = s.here.Seconds()
+	return p
+}
+
+func (w *Watch) look(ctx context.Context) {
+	now := time.Now()
+	if !w.looked.IsZero() && now.Sub(w.looked) > 3*w.every+2*lookTimeout { // this process was frozen, or the machine asleep
+		w.memory.forget()
+		w.tracked.forget()
+	}
+	w.looked = now
+	s := w.read(ctx)
+	if ctx.Err() != nil {
+		return // what a stop has cut off says nothing
+	}
+	facts, unknown := Facts(s, w.cfg.Thresholds)
+	w.memory.see(facts, unknown, time.Now())
+	s.Conditions = w.memory.active(time.Now())
+	w.history.add(s)
+	w.state.Store(s)
+	w.teller.tell(ctx, s, w.memory)
+	ended := time.Now()
+	w.ended.Store(&ended)
+}
+
+// read asks the database and Temporal at the same time: each may hang for as long as its time-out.
+func (w *Watch) read(ctx context.Context) *State {
+	s := &State{At: time.Now().UTC()}
+	var part Part
+	var both sync.WaitGroup
+	both.Go(func() { w.database.read(ctx, s, w.tracked, w.cfg.Thresholds) })
+	both.Go(func() { part = w.temporal.probe(ctx) })
+	both.Wait()
+	s.Temporal, s.here = part, w.tracked.waiting()
+	w.count(ctx, s)
+	for i, q := range s.Queues {
+		s.Queues[i].Workers = s.serving(q.Name)
+	}
+	return s
+}
+
+// mostCounts bounds the counting of workflows in one look.
+const mostCounts = 5 * time.Second
+
+// count counts workflows less often than the rest is looked at: it costs Temporal most.
+func (w *Watch) count(ctx context.Context, s *State) {
+	if !s.Temporal.OK {
+		return
+	}
+	t := w.cfg.Thresholds
+	if last := w.State(); last != nil && time.Since(w.counted) < max(w.every, min(30*time.Second, t.Stuck/3, t.Parked/3)) {
+		s.Workflows, s.Queues = last.Workflows, append([]Queue(nil), last.Queues...)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, mostCounts)
+	defer cancel()
+	if err := w.temporal.counts(ctx, s, t); err != nil {
+		if ctx.Err() == nil {
+			w.cfg.Logger.Warn("workflows cannot be counted, will try again", "error", err)
+		}
+		s.Workflows, s.Queues = Workflows{}, nil
+		return
+	}
+	w.counted = time.Now()
+}
