@@ -245,13 +245,17 @@ func reported(name string) func(*State, Thresholds) []Fact {
 	}
 }
 
+// seeStopped tells one class from another: a stop whose cause changes is another.
 func seeStopped(s *State, _ Thresholds) (facts []Fact) {
 	for _, stop := range s.Stops {
-		who := ""
+		who, subject := "", stop.Class
 		if stop.By != "" {
 			who = ", by " + stop.By
 		}
-		facts = append(facts, Fact{Subject: stop.Scope, Detail: fmt.Sprintf("%s since %s%s: %s", stop.Class, stop.Since.Format(time.RFC3339), who, stop.Cause)})
+		if stop.Scope != "all" {
+			subject += " of " + stop.Scope
+		}
+		facts = append(facts, Fact{Subject: subject, Detail: fmt.Sprintf("since %s%s: %s", stop.Since.Format(time.RFC3339), who, stop.Cause)})
 	}
 	return facts
 }

@@ -129,10 +129,10 @@ func TestAPausedAccountAlerts(t *testing.T) {
 	p := w.start("oncepost", "relay", "--with-worker")
 	ids := w.enqueue(3)
 	p.await(`msg="sending has stopped; no mail is lost"`)
-	p.await(`msg=alert title="sending has stopped: account_paused"`)
+	p.await(`msg=alert title="oncepost: sending has stopped (account_paused)"`)
 	until(t, "the webhook has it", func() bool {
 		s, _ := posts.Load().(string)
-		return strings.Contains(s, "sending has stopped: account_paused")
+		return strings.Contains(s, "oncepost: sending has stopped (account_paused)")
 	})
 	clearFaults(t, w.ses)
 	w.must("sending", "resume")
@@ -150,7 +150,7 @@ func TestAUsedUpQuotaAlerts(t *testing.T) {
 	p := w.start("oncepost", "relay", "--with-worker")
 	ids := w.enqueue(3)
 	p.await(`msg="sending has stopped; no mail is lost"`)
-	if m := mailsAt(t, ses, 1)[0]; !strings.Contains(m.Subject, "sending has stopped: daily_quota") {
+	if m := mailsAt(t, ses, 1)[0]; !strings.Contains(m.Subject, "sending has stopped (daily_quota)") {
 		t.Errorf("subject %q", m.Subject)
 	}
 	clearFaults(t, w.ses)

@@ -64,6 +64,7 @@ func baseEnv(t *testing.T) []string {
 	}
 	return []string{
 		"HOME=" + t.TempDir(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH"), mysqlserver.CacheEnv + "=" + cache,
+		"ONCEPOST_LISTEN=off",
 	}
 }
 
