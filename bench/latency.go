@@ -132,6 +132,8 @@ func (c *childCmd) Run(b *bench) error {
 		return produce(b.ctx, c.Args)
 	case "relay":
 		return relayChild(b.ctx, c.Args)
+	case "temporal":
+		return temporalChild(b, c.Args[0])
 	}
 	return fmt.Errorf("no child %q", c.What)
 }

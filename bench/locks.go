@@ -116,7 +116,7 @@ func (c *locksCmd) death(w *world, l *locks.Locker, signal syscall.Signal) (took
 	}
 	defer func() {
 		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait() // it was killed: that is the error
+		_ = cmd.Wait()         // it was killed: that is the error
 	}()
 	err = until(w.ctx, func() bool { // a look: to try the lock could keep the holder from it
 		var held bool
