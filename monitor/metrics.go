@@ -31,6 +31,7 @@ var (
 	descQuotaUsed    = desc("ses_quota_used_messages", "Mails that the SES account has sent in the last 24 hours.")
 	descQuotaRate    = desc("ses_quota_rate_messages_per_second", "Mails a second that the SES account may send; -1 is no limit.")
 	descCondition    = desc("condition_active", "1 while a condition holds, as this process sees it.", "condition")
+	descAlerts       = desc("alerts_total", "Notices of conditions by this process: told, and failed, which are tried again.", "result")
 	descRelayStarts  = desc("relay_starts_total", "Starts of workflows by this process's relay, by what they came to.", "outcome")
 	descRelayDeleted = desc("relay_deleted_messages_total", "Rows that this process's relay has deleted after their start.")
 	descRelayReads   = desc("relay_reads_total", "Reads of outbox_messages by this process's relay.")
@@ -69,6 +70,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, name := range order {
 		o.gauge(descCondition, holds[name], name)
 	}
+	o.counter(descAlerts, c.watch.teller.told.Load(), "told")
+	o.counter(descAlerts, c.watch.teller.fails.Load(), "failed")
 	if c.watch.cfg.Self != nil {
 		o.self(c.watch.cfg.Self())
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +32,8 @@ type teller struct {
 	logged map[key]Condition // those that the log has
 	idle   map[key]time.Time // in the table, and seen by nobody since
 	raised map[key]bool      // were in the table when it could last be read
+
+	told, fails atomic.Int64 // notices
 
 	mu    sync.Mutex
 	busy  map[key]bool      // being told
@@ -235,6 +238,9 @@ func (t *teller) say(ctx context.Context, k key, n Notice, then func(ctx context
 		delete(t.vain, k)
 		if err != nil {
 			t.vain[k] = time.Now()
+			t.fails.Add(1)
+		} else {
+			t.told.Add(1)
 		}
 		t.mu.Unlock()
 		if err != nil {

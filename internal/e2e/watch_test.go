@@ -185,7 +185,10 @@ func TestStatusAndProbes(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	w.flows.Set(testnet.Refuse)
-	until(t, "not ready", func() bool { code, body := fetch(t, page+"readyz"); return code == 503 && strings.Contains(body, "Temporal") })
+	until(t, "not ready", func() bool {
+		code, body := fetch(t, page+"readyz")
+		return code == 503 && strings.Contains(body, "Temporal")
+	})
 	if code, body := fetch(t, page+"healthz"); code != http.StatusOK {
 		t.Errorf("healthz answers %d: %s", code, body)
 	}

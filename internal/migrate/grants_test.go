@@ -14,9 +14,9 @@ import (
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/ledger"
+	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/stops"
 	"github.com/oncepost/oncepost/internal/testdb"
-	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/locks"
 	"github.com/oncepost/oncepost/monitor"
 	"github.com/oncepost/oncepost/outbox"
@@ -67,8 +67,10 @@ var work = map[string]func(ctx context.Context, db *sql.DB) error{
 		}
 		return tx.Commit()
 	},
-	"relay":   relayWork,
-	"watch":   func(ctx context.Context, db *sql.DB) error { return errors.Join(Check(ctx, db), monitor.Check(ctx, db)) },
+	"relay": relayWork,
+	"watch": func(ctx context.Context, db *sql.DB) error {
+		return errors.Join(Check(ctx, db), monitor.Check(ctx, db))
+	},
 	"worker":  workerWork,
 	"job":     jobWork,
 	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
