@@ -12,6 +12,7 @@ import (
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/starter"
 )
 
@@ -41,7 +42,12 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if err := c.CheckSends(); err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger)
+	tracing, err := telemetry.Start(a.ctx, telemetry.Config{Service: "oncepost-relay", Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop()
+	temporal, namespace, err := c.Dial(a.logger, tracing.Client)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/telemetry"
 )
 
 type workerCmd struct {
@@ -19,7 +20,12 @@ func (c *workerCmd) Run(a *app) (err error) {
 	if err := c.CheckSends(); err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger)
+	tracing, err := telemetry.Start(a.ctx, telemetry.Config{Service: "oncepost-worker", Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop()
+	temporal, namespace, err := c.Dial(a.logger, tracing.Client)
 	if err != nil {
 		return err
 	}

@@ -100,13 +100,17 @@ func check(ctx context.Context, db *sql.DB) error {
 // TEMPORAL_API_KEY, TEMPORAL_TLS_…) and its profile file (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE) are read.
 type Temporal struct{}
 
-// Dial returns a client and the name of its namespace. It does not connect yet, so that Temporal may be away at the start.
-func (Temporal) Dial(logger *slog.Logger) (client.Client, string, error) {
+// Dial returns a client and the name of its namespace. It does not connect yet, so that Temporal may be away at the start. adjust
+// changes the options before.
+func (Temporal) Dial(logger *slog.Logger, adjust ...func(*client.Options)) (client.Client, string, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		return nil, "", fmt.Errorf("Temporal configuration: %w", err)
 	}
 	options.Logger = log.NewStructuredLogger(logger)
+	for _, f := range adjust {
+		f(&options)
+	}
 	c, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, "", fmt.Errorf("Temporal configuration: %w", err)
