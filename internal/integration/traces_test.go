@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -188,7 +189,7 @@ func TestTracesOfWhatFails(t *testing.T) {
 		w.fault("reject", 1)
 		trace, _ := w.post("refused", 1)
 		spans := w.await(trace, oneMail("welcome")...)
-		for name, kind := range map[string]string{"SES SendRawEmail": "rejected", "RunActivity:Send": "rejected", "RunWorkflow:welcome": "rejected"} {
+		for name, kind := range map[string]string{"SES SendRawEmail": "rejected", "RunActivity:Send": activities.TypeRejected, "RunWorkflow:welcome": activities.TypeRejected} {
 			i := slices.IndexFunc(spans, func(s testotlp.Span) bool { return s.Name == name })
 			if s := spans[i]; s.Attributes["error.type"] != kind || s.Status.GetMessage() != "" || s.Events != 0 {
 				w.t.Errorf("%+v, want the class %s and no text", s, kind)
