@@ -75,6 +75,7 @@ var rules = []rule{
 	{pkg: "worker", own: []string{"workflows", "activities", "schemas", "templates"}, deny: merge(noServer, noAWS, map[string]string{
 		"github.com/go-sql-driver/mysql": "a worker of users' own types need not have a database driver",
 	})},
+	{pkg: "internal/ses", own: []string{"activities", "schemas", "templates", "internal/sesraw", "internal/sestag"}, deny: merge(noServer, noExporter)},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
 		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
