@@ -30,7 +30,7 @@ func ExampleEnqueue_traceparent() {
 	}
 
 	var stored string
-	if err := db.QueryRow("SELECT headers FROM outbox_messages WHERE message_id < '~'").Scan(&stored); err != nil { //nolint:noctx // an example
+	if err := db.QueryRowContext(ctx, "SELECT headers FROM outbox_messages WHERE message_id < '~'").Scan(&stored); err != nil {
 		log.Panic(err)
 	}
 	fmt.Println(stored)

@@ -255,6 +255,26 @@ func TestATracedStartIsRetried(t *testing.T) {
 	})
 }
 
+// TestATraceHeaderThatCannotBeRead fails no workflow: it may come from another SDK, or a person.
+func TestATraceHeaderThatCannotBeRead(t *testing.T) {
+	eachTraced(t, func(w *tracedWorld) {
+		spoil := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if r, ok := req.(*workflowservice.StartWorkflowExecutionRequest); ok {
+				for _, p := range r.GetHeader().GetFields() {
+					p.Data = []byte(`{"traceparent":"nonsense"}`)
+				}
+			}
+			return next(ctx, method, req, reply, cc, opts...)
+		}
+		w.relay(w.tracing("oncepost-relay", spoil))
+		w.worker(w.tracing("oncepost-worker"))
+		w.post("spoiled", 1)
+		if r := w.result("spoiled"); r.Sends[0].SESMessageID == "" || w.mails() != 1 {
+			w.t.Errorf("%+v, %d mails", r, w.mails())
+		}
+	})
+}
+
 // TestWorkersWithAndWithoutTraces take over from each other in the middle of a workflow, and the span of a run is one, with its
 // children from before and after.
 func TestWorkersWithAndWithoutTraces(t *testing.T) {

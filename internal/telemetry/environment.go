@@ -97,9 +97,11 @@ func checkHeaders(headers string) error {
 
 // isToken reports whether s can be the name of a header (RFC 9110).
 func isToken(s string) bool {
-	const also = "!#$%&'*+-.^_`|~"
+	const marks = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(also, r))
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		digit := '0' <= r && r <= '9'
+		return !letter && !digit && !strings.ContainsRune(marks, r)
 	})
 }
 

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -123,17 +122,5 @@ func TestErrorsKeepTheirTexts(t *testing.T) {
 				t.Errorf("kind %q, already %v, status %+v, events %v", kind, already, spans[0].Status, spans[0].Events)
 			}
 		})
-	}
-}
-
-// TestAHeaderThatCannotBeRead fails no workflow.
-func TestAHeaderThatCannotBeRead(t *testing.T) {
-	provider, _ := newProvider()
-	tr := newTracer(provider.Tracer(scope))
-	if !tr.Options().AllowInvalidParentSpans {
-		t.Error("it would")
-	}
-	if tr.SpanFromContext(context.Background()) != nil {
-		t.Error("there is a span where none is")
 	}
 }

@@ -149,7 +149,7 @@ func serve(t *testing.T, c *testotlp.Collector, protocol string) string {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // as long as the test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
