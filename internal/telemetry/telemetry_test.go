@@ -178,12 +178,20 @@ func TestTheCollectorHangs(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(leave) })
+	before := goleak.IgnoreCurrent() // and the connections, which are the collector's to end
+	connections := []goleak.Option{
+		goleak.IgnoreAnyFunction("net/http.(*conn).serve"), goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	}
 	tracing, log := mustStart(t, "OTEL_EXPORTER_OTLP_ENDPOINT", server.URL, "OTEL_EXPORTER_OTLP_TIMEOUT", "600000", "OTEL_BSP_EXPORT_TIMEOUT", "600000")
 	for range 10_000 { // 2048 are kept
 		_, s := tracing.provider.Tracer("test").Start(t.Context(), "a span")
 		s.End()
 	}
 	tracing.Stop() // would wait for ten minutes, and the test with it
+	if err := goleak.Find(append(connections, before)...); err != nil {
+		t.Error(err)
+	}
 	if !strings.Contains(log.String(), "the last spans were not exported in time") {
 		t.Errorf("log: %s", log)
 	}
