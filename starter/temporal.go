@@ -76,7 +76,7 @@ func (t *Temporal) Start(ctx context.Context, row *outbox.Row, delay time.Durati
 		MessageID: row.MessageID, EventType: row.EventType, Headers: row.Headers, DeliverAt: row.DeliverAt,
 		DelayMicros: delay.Microseconds(), Priority: row.Priority, CreatedAt: outbox.RFC3339(row.CreatedAt),
 	}
-	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := t.client.ExecuteWorkflow(producerSpan(ctx, row.Headers), client.StartWorkflowOptions{
 		ID:                    row.MessageID,
 		TaskQueue:             t.taskQueue,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,

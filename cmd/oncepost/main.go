@@ -55,7 +55,7 @@ func (a *app) with(m config.MySQL, timeout time.Duration, work func(ctx context.
 
 const description = `oncepost turns each committed row of the MySQL table outbox_messages into exactly one Temporal workflow, which sends a mail through AWS SES.
 
-Temporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_* or a profile (TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE) say; AWS as AWS_REGION, AWS_PROFILE and its other variables say.`
+Temporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_* or a profile (TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE) say; AWS as AWS_REGION, AWS_PROFILE and its other variables say. With OTEL_EXPORTER_OTLP_ENDPOINT relay and worker export OpenTelemetry traces.`
 
 func main() {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -13,6 +13,7 @@ import (
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/watching"
 	"github.com/oncepost/oncepost/starter"
 )
@@ -44,12 +45,17 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if err := errors.Join(c.CheckSends(), c.CheckWatch()); err != nil {
 		return err
 	}
+	tracing, err := telemetry.Start(a.ctx, telemetry.Config{Service: "oncepost-relay", Version: versionText(), Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop()
 	registry := prometheus.NewRegistry()
 	sdkMetrics, err := watching.SDKMetrics(registry)
 	if err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger, sdkMetrics)
+	temporal, namespace, err := c.Dial(a.logger, sdkMetrics, tracing.Client)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
+	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/watching"
 )
 
@@ -24,12 +25,17 @@ func (c *workerCmd) Run(a *app) (err error) {
 	if err := errors.Join(c.CheckSends(), c.CheckWatch()); err != nil {
 		return err
 	}
+	tracing, err := telemetry.Start(a.ctx, telemetry.Config{Service: "oncepost-worker", Version: versionText(), Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop()
 	registry := prometheus.NewRegistry()
 	sdkMetrics, err := watching.SDKMetrics(registry)
 	if err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger, sdkMetrics)
+	temporal, namespace, err := c.Dial(a.logger, sdkMetrics, tracing.Client)
 	if err != nil {
 		return err
 	}

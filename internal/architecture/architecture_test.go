@@ -30,6 +30,10 @@ var (
 		"database/sql":                   "workflows and their types do no SQL",
 		"github.com/go-sql-driver/mysql": "the database is reached through internal/mysqldb",
 	}
+	noExporter = map[string]string{
+		"go.opentelemetry.io/otel/sdk/":       "what makes spans asks OpenTelemetry's API alone; whether they are exported is the program's to say",
+		"go.opentelemetry.io/otel/exporters/": "what makes spans asks OpenTelemetry's API alone; whether they are exported is the program's to say",
+	}
 	noAWS = map[string]string{"github.com/aws/": "the provider is behind activities.Mailer; only internal/ses knows it"}
 )
 
@@ -67,17 +71,18 @@ var rules = []rule{
 	{pkg: "workflows", own: []string{"activities", "schemas", "templates"}, deny: merge(noServer, noAWS, map[string]string{
 		"github.com/go-sql-driver/mysql": "workflow code is deterministic: it does no SQL",
 	})},
-	{pkg: "starter", own: []string{"outbox", "locks", "schemas"}, deny: merge(noServer, noAWS)},
+	{pkg: "starter", own: []string{"outbox", "locks", "schemas"}, deny: merge(noServer, noAWS, noExporter)},
 	{pkg: "worker", own: []string{"workflows", "activities", "schemas", "templates"}, deny: merge(noServer, noAWS, map[string]string{
 		"github.com/go-sql-driver/mysql": "a worker of users' own types need not have a database driver",
 	})},
+	{pkg: "internal/ses", own: []string{"activities", "schemas", "templates", "internal/sesraw", "internal/sestag"}, deny: merge(noServer, noExporter)},
 	{pkg: "monitor", own: []string{"outbox", "alerts", "schemas", "internal/sesraw"}, deny: merge(noServer, map[string]string{
 		"github.com/go-sql-driver/mysql": "the database is reached through internal/mysqldb",
 	})},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
 		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
-		"internal/sestag", "internal/stops", "internal/watching", "alerts", "monitor",
+		"internal/sestag", "internal/stops", "internal/telemetry", "internal/watching", "alerts", "monitor",
 	}, deny: merge(noServer, map[string]string{
 		module + "/internal/sesstandin": "the stand-in is for development", module + "/internal/mysqlserver": "a production binary starts no database",
 	})},

@@ -10,6 +10,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/oncepost/oncepost/internal/devtemporal"
+	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/schemas"
 )
 
@@ -37,10 +38,17 @@ func (s *Stack) startTemporal(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return server.Stop()
 	})
-	s.client, err = client.DialContext(ctx, client.Options{
+	tracing, err := telemetry.Start(ctx, telemetry.Config{Service: "oncepost-dev", Logger: s.opts.Logger.With("component", "traces")})
+	if err != nil {
+		return "", err
+	}
+	s.parts.add("", func() error { tracing.Stop(); return nil })
+	options := client.Options{
 		HostPort: server.FrontendAddr(), Namespace: server.Namespace(),
 		Logger: sdklog.NewStructuredLogger(s.opts.Logger.With("component", "sdk")),
-	})
+	}
+	tracing.Client(&options)
+	s.client, err = client.DialContext(ctx, options)
 	if err != nil {
 		return "", err
 	}

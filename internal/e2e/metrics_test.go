@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -59,6 +60,7 @@ func TestShippedMetricsExistAndMove(t *testing.T) {
 	watch := w.start("oncepost", "watch").page()
 	relay := w.start("oncepost", "relay")
 	seen := scrapes{}
+	seen.add(t, relay.page())
 	look := func() { seen.add(t, watch) }
 	sees := func(what string, holds func() bool) {
 		t.Helper()
@@ -71,7 +73,8 @@ func TestShippedMetricsExistAndMove(t *testing.T) {
 	sees("no worker", value(`oncepost_condition_active{condition="no_worker"} 1`))
 	ids := w.enqueue(5)
 	sees("tasks wait", value(`oncepost_task_queue_backlog_tasks{kind="workflow",task_queue="oncepost"} 5`))
-	worker := w.start("oncepost", "worker").page()
+	first := w.start("oncepost", "worker")
+	worker := first.page()
 	seen.add(t, worker)
 	w.must("sending", "stop", "--by", "a", "--why", "b")
 	sees("sending is stopped", value("oncepost_sending_stopped 1"))
@@ -80,22 +83,31 @@ func TestShippedMetricsExistAndMove(t *testing.T) {
 	sees("all workflows have closed", value(`oncepost_workflows{state="running"} 0`))
 	seen.add(t, worker)
 	seen.add(t, relay.page())
-	w.flows.Set(testnet.Refuse)
+	first.stop(syscall.SIGTERM)
+	worker = w.start("oncepost", "worker").page() // it asks for the quota anew
+	sees("mails count against the quota", value("oncepost_ses_quota_used_messages 5"))
+	testdb.Exec(t, w.schema.DB, "DELETE FROM outbox_failed")
+	w.flows.Set(testnet.Silent)
 	sees("Temporal is away", value("oncepost_temporal_up 0"))
-	ids = w.enqueue(5)
+	w.enqueue(5)
 	sees("messages wait", value("oncepost_outbox_pending_messages 5"))
+	until(t, "starts hang", func() bool {
+		seen.add(t, relay.page())
+		return seen["oncepost_relay_starts_in_flight"]["oncepost_relay_starts_in_flight 5"]
+	})
 	sees("people hear", value(`oncepost_condition_active{condition="temporal_away"} 1`))
 	seen.add(t, relay.page())
 	seen.add(t, worker)
 	w.flows.Set(testnet.Pass)
 	sees("messages go on", value("oncepost_outbox_pending_messages 0"))
-	_ = ids
 	w.database.Set(testnet.Refuse)
 	sees("the database is away", value("oncepost_database_up 0"))
 	w.database.Set(testnet.Pass)
 	sees("the database is back", value("oncepost_database_up 1"))
+	w.start("oncepost", "relay") // shares the shards
+	until(t, "the shards are shared", func() bool { seen.add(t, relay.page()); return seen.moved("oncepost_relay_owned_shards") })
 	relay.kill()
-	sees("no relay", value(`oncepost_condition_active{condition="no_relay"} 1`))
+	sees("one relay is dead", value(`oncepost_processes_alive{role="relay"} 1`))
 	seen.add(t, worker)
 
 	for _, file := range shipped {
@@ -118,7 +130,7 @@ func TestShippedMetricsExistAndMove(t *testing.T) {
 	}
 }
 
-// constant metrics are those that tell what is set.
+// constant metrics are those that tell what is set; the limit moves under a load that a test does not make (package starter tests it).
 var constant = map[string]bool{
-	"oncepost_build_info": true, "oncepost_ses_quota_messages": true, "oncepost_ses_quota_rate_messages_per_second": true,
+	"oncepost_build_info": true, "oncepost_relay_start_limit": true, "oncepost_ses_quota_messages": true, "oncepost_ses_quota_rate_messages_per_second": true,
 }

@@ -48,7 +48,10 @@ type Config struct {
 // Run runs the worker of the shipped event types until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
 	book, err := ledger.New(ctx, cfg.DB)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil // stopped before it began
+	case err != nil:
 		return err
 	}
 	acts := *cfg.Activities

@@ -117,6 +117,13 @@ func (m *Mailer) Send(ctx context.Context, mail activities.Mail) activities.Answ
 	if m.cfg.ConfigurationSet != "" {
 		in.ConfigurationSetName = aws.String(m.cfg.ConfigurationSet)
 	}
+	ctx, span := startSpan(ctx)
+	answer := m.request(ctx, in)
+	endSpan(span, answer)
+	return answer
+}
+
+func (m *Mailer) request(ctx context.Context, in *ses.SendRawEmailInput) activities.Answer {
 	ctx, left := traced(ctx)
 	out, err := m.client.SendRawEmail(ctx, in)
 	if err != nil {
