@@ -40,6 +40,7 @@ func table(at devstack.Addresses, dir string) string {
 	for _, line := range [][2]string{
 		{"Temporal web UI", at.WebUI},
 		{"Inbox", at.Inbox},
+		{"Status page", at.Status},
 		{"MySQL DSN", at.DSN},
 		{"Temporal", at.Temporal + ", namespace " + at.Namespace},
 		{"SES endpoint", at.SES},

@@ -6,6 +6,7 @@ import "github.com/go-sql-driver/mysql"
 type Addresses struct {
 	WebUI    string // Temporal's, the page with the workflows
 	Inbox    string // the page with the mails
+	Status   string // the status page
 	SES      string // endpoint for AWS SDKs
 	Temporal string // host:port
 	// Namespace is Temporal's.
@@ -28,7 +29,7 @@ func (s *Stack) Addresses() (Addresses, error) {
 		dsn.Passwd = "***"
 	}
 	return Addresses{
-		WebUI: s.workflows(), Inbox: s.inboxURL + "/", SES: s.inboxURL,
+		WebUI: s.workflows(), Inbox: s.inboxURL + "/", Status: s.pageURL, SES: s.inboxURL,
 		Temporal: s.temporal.FrontendAddr(), Namespace: s.temporal.Namespace(),
 		DSN: dsn.FormatDSN(), Password: password, Private: s.opts.DSN == "",
 		Network: dsn.Net, Addr: dsn.Addr, User: dsn.User, Database: dsn.DBName,

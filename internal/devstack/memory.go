@@ -20,6 +20,7 @@ type memory struct {
 	Database   mysqlserver.Flavour         `json:"database,omitempty"`
 	MySQLPorts map[mysqlserver.Flavour]int `json:"mysql_ports,omitempty"`
 	InboxPort  int                         `json:"inbox_port,omitempty"`
+	PagePort   int                         `json:"page_port,omitempty"`
 }
 
 const memoryFile = "stack.json"

@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepost/oncepost/internal/devtemporal"
+	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/sesstandin"
+	"github.com/oncepost/oncepost/starter"
 )
 
 // Stack is a running stack.
@@ -27,6 +29,9 @@ type Stack struct {
 	client   client.Client
 	inbox    *sesstandin.Server
 	inboxURL string
+	tally    *serve.Tally
+	relay    *starter.Relay
+	pageURL  string
 }
 
 // ErrInterrupted is returned by Start when its context ended first. Everything is stopped then.
@@ -78,6 +83,7 @@ func (s *Stack) start(ctx context.Context) error {
 		{"tables", s.migrate},
 		{"worker", s.startWorker},
 		{"relay", s.startRelay},
+		{"status page", s.startPage},
 	} {
 		if err := s.progress.step(ctx, step.name, step.start); err != nil {
 			return err

@@ -27,6 +27,9 @@ func (w *Watching) defaultListen() string {
 
 // listen returns nil where nothing is served. An address that nobody asked for may be taken: by a second worker on the machine.
 func (w *Watching) listen(ctx context.Context) (net.Listener, error) {
+	if w.cfg.Listener != nil {
+		return w.cfg.Listener, nil
+	}
 	address, asked := w.defaultListen(), w.cfg.Listen != nil
 	if asked {
 		address = *w.cfg.Listen

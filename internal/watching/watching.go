@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,8 @@ type Config struct {
 	// process does nothing but watch.
 	Relay *starter.Relay
 	Tally *serve.Tally
+	// Listener is where to serve, in place of Listen.
+	Listener net.Listener
 	// Registry is what /metrics shows, beside what is of the pipeline.
 	Registry *prometheus.Registry
 }
