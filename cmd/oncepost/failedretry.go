@@ -45,7 +45,7 @@ func (c *failedRetryCmd) check(a *app) error {
 
 func isTerminal(a *app) bool {
 	f, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (c *failedRetryCmd) Run(a *app) error {
