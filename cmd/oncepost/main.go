@@ -27,6 +27,7 @@ type cli struct {
 	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
 	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
+	Failed  failedCmd  `cmd:"" help:"List, show, retry or discard what has failed."`
 	Alert   alertCmd   `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
 	Sending sendingCmd `cmd:"" help:"Show, make or end a stop of sending."`
 	Job     jobCmd     `cmd:"" help:"Run a job on one of many machines, and once a day."`

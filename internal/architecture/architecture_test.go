@@ -81,7 +81,7 @@ var rules = []rule{
 	})},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
-		"internal/config", "internal/explain", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
+		"internal/config", "internal/explain", "internal/failed", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
 		"internal/sestag", "internal/stops", "internal/telemetry", "internal/watching", "alerts", "monitor",
 	}, deny: merge(noServer, map[string]string{
 		module + "/internal/sesstandin": "the stand-in is for development", module + "/internal/mysqlserver": "a production binary starts no database",

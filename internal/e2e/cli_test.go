@@ -41,6 +41,12 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "enqueue", "welcome", "--payload", "{}", "--delay", "1m", "--deliver-at", "2030-01-31T09:00:00Z"},
 		{"oncepost", "resolve", "an-id", "perhaps", "--by", "x", "--why", "y"},
 		{"oncepost", "resolve", "an-id", "sent", "--by", "x"},
+		{"oncepost", "failed", "retry", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app"},
+		{"oncepost", "failed", "retry", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--all"}, // nobody can be asked
+		{"oncepost", "failed", "retry", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "an-id", "--type", "welcome"},
+		{"oncepost", "failed", "list", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--limit", "0"},
+		{"oncepost", "failed", "list", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--type", "a' OR 'b"},
+		{"oncepost", "failed", "discard", "an-id", "--by", "x"},
 		{"oncepost-dev", "nonsense"},
 		{"oncepost-dev", "up", "--database", "postgres"},
 		{"oncepost-dev", "demo", "--database", "mysql", "--mysql-dsn", "root@tcp(127.0.0.1:1)/a"},

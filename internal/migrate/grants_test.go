@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/oncepost/oncepost/activities"
+	"github.com/oncepost/oncepost/internal/failed"
 	"github.com/oncepost/oncepost/internal/ledger"
 	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/stops"
@@ -71,9 +72,10 @@ var work = map[string]func(ctx context.Context, db *sql.DB) error{
 	"watch": func(ctx context.Context, db *sql.DB) error {
 		return errors.Join(Check(ctx, db), monitor.Check(ctx, db))
 	},
-	"worker":  workerWork,
-	"job":     jobWork,
-	"migrate": func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
+	"worker":   workerWork,
+	"job":      jobWork,
+	"operator": operatorWork,
+	"migrate":  func(ctx context.Context, db *sql.DB) error { _, err := Up(ctx, db); return err },
 }
 
 func relayWork(ctx context.Context, db *sql.DB) error {
@@ -105,6 +107,30 @@ func relayWork(ctx context.Context, db *sql.DB) error {
 		"INSERT INTO outbox_binding (id, namespace, namespace_id) VALUES (1, 'a', 'c') ON DUPLICATE KEY UPDATE namespace_id = 'c'",
 	} {
 		if _, err := conn.ExecContext(ctx, query); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
+		}
+	}
+	return nil
+}
+
+// operatorWork retries one of two failed messages, discards the other, and reads what `oncepost explain` reads.
+func operatorWork(ctx context.Context, db *sql.DB) error {
+	rows := &failed.Rows{DB: db}
+	all, _, err := failed.List(ctx, rows, nil, failed.Filter{Kind: failed.KindRow})
+	if err != nil {
+		return err
+	}
+	if len(all) != 2 {
+		return fmt.Errorf("%d rows have failed, want 2", len(all))
+	}
+	if err := rows.Retry(ctx, all[0].FailedID, false); err != nil {
+		return err
+	}
+	if err := rows.Discard(ctx, all[1].FailedID); err != nil {
+		return err
+	}
+	for _, query := range []string{"SELECT state FROM sends", "SELECT cause FROM sending_stops"} {
+		if _, err := db.ExecContext(ctx, query); err != nil {
 			return fmt.Errorf("%s: %w", query, err)
 		}
 	}
@@ -258,6 +284,10 @@ func tryGrants(t *testing.T, s *testdb.Schema, account string, grants []grant) e
 		testdb.Exec(t, fresh.DB, "TRUNCATE TABLE outbox_messages")
 		for range 3 {
 			testdb.Exec(t, fresh.DB, plainInsert)
+		}
+		for _, id := range []string{"failed-1", "failed-2"} {
+			testdb.Exec(t, fresh.DB, `INSERT INTO outbox_failed (message_id, event_type, payload, priority, reason, detail)
+ VALUES (?, 'welcome', '{}', 3, 'never_starts', '')`, id)
 		}
 	}
 	var list []string
