@@ -216,19 +216,27 @@ func seeNoWorker(s *State, t Thresholds) []Fact {
 	return only(len(missing) > 0, Fact{For: longest, Threshold: t.NoWorker, Detail: "of the task queue " + strings.Join(missing, "; of ")})
 }
 
+// reconnects is for how long a relay may pause before it opens new sessions, where it says itself that it could not use its old ones:
+// after a failover, or when it was frozen.
+const reconnects = 15 * time.Second
+
 func seeStalled(s *State, t Thresholds) []Fact {
-	var longest float64
+	var longest time.Duration
 	var who []string
 	for _, p := range s.Processes {
-		if p.Alive && p.Relay != nil && seconds(p.Relay.ReadAgo) > t.Stalled/2 {
-			longest = max(longest, p.Relay.ReadAgo)
-			who = append(who, fmt.Sprintf("%s:%d", p.Host, p.PID))
+		if !p.Alive || p.Relay == nil {
+			continue
+		}
+		silent := seconds(p.Relay.ReadAgo)
+		if p.Relay.Conditions[CondDatabase] != "" {
+			silent -= reconnects
+		}
+		if silent > t.Stalled/2 {
+			longest = max(longest, silent)
+			who = append(who, fmt.Sprintf("%s:%d (the last read is %.0f seconds old)", p.Host, p.PID, p.Relay.ReadAgo))
 		}
 	}
-	return only(len(who) > 0, Fact{
-		For: seconds(longest), Threshold: t.Stalled,
-		Detail: fmt.Sprintf("%s: the last read of outbox_messages is %.0f seconds old", strings.Join(who, ", "), longest),
-	})
+	return only(len(who) > 0, Fact{For: longest, Threshold: t.Stalled, Detail: "it does not read outbox_messages: " + strings.Join(who, ", ")})
 }
 
 // reported is a condition that relays report of themselves.

@@ -136,3 +136,26 @@ func TestAFrozenWatchBeginsAnew(t *testing.T) {
 	p.see(20*time.Second, nil, silent(CondTemporal, 0))
 	p.want()
 }
+
+// A relay that opens new sessions is given time for it; one that reads nothing with those it has is not.
+func TestARelayThatReconnectsHasNotStalled(t *testing.T) {
+	relay := Relay{ReadAgo: 40}
+	s := State{Database: Part{OK: true}, Processes: []Process{{Role: RoleRelay, Alive: true, Published: Published{Relay: &relay}}}}
+	stalled := func() time.Duration {
+		for _, f := range seeStalled(&s, Thresholds{}.WithDefaults()) {
+			return f.For
+		}
+		return 0
+	}
+	if d := stalled(); d != 40*time.Second {
+		t.Error(d)
+	}
+	relay.Conditions = map[string]string{CondDatabase: "connection reset"}
+	if d := stalled(); d != 25*time.Second {
+		t.Error(d)
+	}
+	relay.ReadAgo = 20
+	if d := stalled(); d != 0 {
+		t.Error(d)
+	}
+}

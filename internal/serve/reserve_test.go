@@ -45,7 +45,7 @@ func TestAReserveIsKeptForAlerts(t *testing.T) {
 		{"it cannot be read", account{err: errors.New("denied")}, 0, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := quota{account: &c.a, stops: &c.a, logger: slog.New(slog.DiscardHandler), every: time.Minute}
+			w := quota{account: &c.a, stops: &c.a, tally: &Tally{}, logger: slog.New(slog.DiscardHandler), every: time.Minute}
 			pause := w.every
 			if q, read := w.read(t.Context()); read {
 				pause = w.keepReserve(t.Context(), q)
