@@ -72,6 +72,7 @@ func (w *Watch) Run(ctx context.Context) {
 	defer ticks.Stop()
 	defer w.teller.wait()
 	w.look(ctx)
+	w.greet()
 	if w.pulse != nil {
 		var beats sync.WaitGroup
 		defer beats.Wait()
@@ -84,6 +85,28 @@ func (w *Watch) Run(ctx context.Context) {
 		case <-ticks.C:
 			w.look(ctx)
 		}
+	}
+}
+
+// greet says what the first look has found.
+func (w *Watch) greet() {
+	s := w.State()
+	if s == nil {
+		return // a stop came first
+	}
+	alive := map[string]int{}
+	for _, p := range s.Processes {
+		if p.Alive {
+			alive[p.Role]++
+		}
+	}
+	w.cfg.Logger.Info("the pipeline at the start", "database", s.Database.state(), "temporal", s.Temporal.state(), "pending", s.Outbox.Pending.String(),
+		"failed", s.Outbox.Failed.String(), "relays", alive[RoleRelay], "workers", alive[RoleWorker], "watches", alive[RoleWatch],
+		"running", number(s.Workflows.Running), "parked", number(s.Workflows.Parked), "stuck", number(s.Workflows.Stuck), "stops", len(s.Stops),
+		"tells_people", w.cfg.Tell != nil)
+	if w.cfg.Tell == nil {
+		w.cfg.Logger.Warn("this process tells nobody of what it sees: no way to send alerts is set (ONCEPOST_ALERT_FROM and ONCEPOST_ALERT_TO, or " +
+			"ONCEPOST_ALERT_WEBHOOK)")
 	}
 }
 

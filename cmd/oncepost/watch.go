@@ -52,9 +52,6 @@ func (c *watchCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	if alerter == nil {
-		a.logger.Warn("nobody is told: no way to send alerts is set (ONCEPOST_ALERT_FROM and ONCEPOST_ALERT_TO, or ONCEPOST_ALERT_WEBHOOK)")
-	}
 	a.logger.Info("watch running", "namespace", namespace)
 	return w.Run(a.ctx)
 }
