@@ -157,7 +157,7 @@ func (t *town) startTemporal() error {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("Temporal does not start: %w", err)
+		return fmt.Errorf("start Temporal: %w", err)
 	}
 	t.temporal, t.address = cmd, strings.TrimSpace(line)
 	return nil

@@ -57,7 +57,7 @@ func (s *State) waiting(here time.Duration) float64 {
 	longest := here.Seconds()
 	for _, p := range s.Processes {
 		if p.Alive {
-			longest = max(longest, p.Published.Waiting)
+			longest = max(longest, p.Waiting)
 		}
 		if p.Alive && p.Relay != nil {
 			longest = max(longest, p.Relay.Waiting)

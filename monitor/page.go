@@ -72,8 +72,10 @@ func newPage(s *State, h *history, t Thresholds, ui string) page {
 		what, query string
 		n           *int64
 	}{
-		{"workflows running", lists.Running, s.Workflows.Running}, {"parked, wait for a person", lists.Parked, s.Workflows.Parked},
-		{"stuck", lists.Stuck, s.Workflows.Stuck}, {"workflow tasks failing", lists.TasksFail, s.Workflows.TasksFail},
+		{"workflows running", lists.Running, s.Workflows.Running},
+		{"parked, wait for a person", lists.Parked, s.Workflows.Parked},
+		{"stuck", lists.Stuck, s.Workflows.Stuck},
+		{"workflow tasks failing", lists.TasksFail, s.Workflows.TasksFail},
 		{"failed in the last hour", lists.Failed, s.Workflows.Failed},
 	} {
 		p.Workflows = append(p.Workflows, shownNumber{n.what, number(n.n), link(ui, s.Temporal.Name, "workflows?query="+url.QueryEscape(n.query))})
@@ -98,7 +100,7 @@ func (s *State) All() []Condition {
 	all := slices.Clone(s.Conditions)
 	for _, r := range s.Raised {
 		here := slices.ContainsFunc(all, func(c Condition) bool { return c.key() == r.key() })
-		if !here && !(r.event && r.over) {
+		if !here && (!r.event || !r.over) {
 			all = append(all, Condition{Name: r.Name, Subject: r.Subject, Title: kinds[r.Name].title, Detail: r.Detail, For: s.At.Sub(r.Since).Seconds()})
 		}
 	}

@@ -67,8 +67,10 @@ func (f *fakeTemporal) CountWorkflow(_ context.Context, r *workflowservice.Count
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range []struct{ name, query string }{
-		{"parked", ListsAt(time.Time{}, quick).ParkedLong}, {"stuck", ListsAt(time.Time{}, quick).Stuck},
-		{"tasks", ListsAt(time.Time{}, quick).TasksFail}, {"failed", ListsAt(time.Time{}, quick).Failed},
+		{"parked", ListsAt(time.Time{}, quick).ParkedLong},
+		{"stuck", ListsAt(time.Time{}, quick).Stuck},
+		{"tasks", ListsAt(time.Time{}, quick).TasksFail},
+		{"failed", ListsAt(time.Time{}, quick).Failed},
 	} {
 		if alike(r.GetQuery(), c.query) {
 			return &workflowservice.CountWorkflowExecutionsResponse{Count: f.counts[c.name]}, nil

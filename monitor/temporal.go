@@ -67,8 +67,12 @@ func (t *temporal) counts(ctx context.Context, s *State, th Thresholds) error {
 		query string
 		into  **int64
 	}{
-		{lists.Running, &s.Workflows.Running}, {lists.Parked, &s.Workflows.Parked}, {lists.ParkedLong, &s.Workflows.ParkedLong},
-		{lists.Stuck, &s.Workflows.Stuck}, {lists.TasksFail, &s.Workflows.TasksFail}, {lists.Failed, &s.Workflows.Failed},
+		{lists.Running, &s.Workflows.Running},
+		{lists.Parked, &s.Workflows.Parked},
+		{lists.ParkedLong, &s.Workflows.ParkedLong},
+		{lists.Stuck, &s.Workflows.Stuck},
+		{lists.TasksFail, &s.Workflows.TasksFail},
+		{lists.Failed, &s.Workflows.Failed},
 	} {
 		n, err := t.count(ctx, c.query)
 		if err != nil {
@@ -80,7 +84,8 @@ func (t *temporal) counts(ctx context.Context, s *State, th Thresholds) error {
 		name string
 		kind enumspb.TaskQueueType
 	}{
-		{schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW}, {schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY},
+		{schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW},
+		{schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY},
 		{schemas.SendTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY},
 	} {
 		queue, err := t.queue(ctx, q.name, q.kind)
