@@ -34,6 +34,7 @@ type cli struct {
 	Ledger  ledgerCmd  `cmd:"" help:"Mails per second with the ledger and without."`
 	Locks   locksCmd   `cmd:"" help:"What a named lock costs, and how soon a dead holder's is free."`
 	Deaths  deathsCmd  `cmd:"" help:"How soon people hear of the death of each part."`
+	Day     dayCmd     `cmd:"" help:"A day of normal traffic: no false alarm."`
 	Status  statusCmd  `cmd:"" help:"How long 'oncepost status' takes on a large backlog."`
 	Churn   churnCmd   `cmd:"" help:"Three relays under churn, on a real Temporal."`
 	Mail    mailCmd    `cmd:"" help:"Commit to accepted mail on the whole stack, one at a time."`

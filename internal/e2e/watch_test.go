@@ -192,6 +192,9 @@ func TestStatusAndProbes(t *testing.T) {
 	if code, body := fetch(t, page+"healthz"); code != http.StatusOK {
 		t.Errorf("healthz answers %d: %s", code, body)
 	}
+	again := w.start("oncepost", "status", "--watch", "100ms")
+	until(t, "it is printed again and again", func() bool { return strings.Count(again.out.String(), "temporal_away") > 1 })
+	again.stop(syscall.SIGINT)
 	fails(t, append(w.env, "ONCEPOST_LISTEN="+strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/")), 1, []string{"ONCEPOST_LISTEN", "address already in use"}, "oncepost", "watch")
 	fails(t, w.env, 2, []string{"at least 3s"}, "oncepost", "watch", "--watch-stuck", "1s")
 }
