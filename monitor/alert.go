@@ -42,3 +42,9 @@ func (n Notice) alert() alerts.Alert {
 		Key: fmt.Sprintf("%s/%s %d", n.Name, n.Subject, time.Now().UnixNano()), // told once, by agreement: none is a repetition
 	}
 }
+
+// DatabaseAway is what a process tells that waits for the database before it can watch: that it is away, or is over.
+func DatabaseAway(detail string, lasted time.Duration, over bool) Notice {
+	s := State{}
+	return s.notice(Condition{Name: CondDatabase, Detail: detail, For: lasted.Seconds()}, over)
+}

@@ -21,6 +21,7 @@ type Beat struct {
 	version string
 	every   time.Duration
 	publish func() Published
+	wrote   func(err error)
 	logger  *slog.Logger
 	silent  bool // it has been said that the row cannot be written
 }
@@ -35,11 +36,13 @@ type BeatConfig struct {
 	Logger *slog.Logger
 	// Publish is what is written. It is called for each.
 	Publish func() Published
+	// Wrote hears how each write has ended: Watch.Wrote. Optional.
+	Wrote func(err error)
 }
 
 // NewBeat returns a Beat that writes nothing yet.
 func NewBeat(cfg BeatConfig) *Beat {
-	b := &Beat{id: newID(), db: cfg.DB, role: cfg.Role, version: cfg.Version, every: cfg.Every, publish: cfg.Publish, logger: cfg.Logger}
+	b := &Beat{id: newID(), db: cfg.DB, role: cfg.Role, version: cfg.Version, every: cfg.Every, publish: cfg.Publish, wrote: cfg.Wrote, logger: cfg.Logger}
 	if b.publish == nil {
 		b.publish = func() Published { return Published{} }
 	}
@@ -68,7 +71,11 @@ func (b *Beat) Run(ctx context.Context) {
 	ticks := time.NewTicker(b.every)
 	defer ticks.Stop()
 	for {
-		b.note(ctx, b.write(ctx))
+		err := b.write(ctx)
+		b.note(ctx, err)
+		if b.wrote != nil && ctx.Err() == nil {
+			b.wrote(err)
+		}
 		select {
 		case <-ctx.Done():
 			b.farewell(context.WithoutCancel(ctx))

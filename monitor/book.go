@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -45,7 +46,8 @@ func (b *book) told(ctx context.Context, k key) error {
 	return err
 }
 
-const dropSQL = "DELETE FROM ops_conditions WHERE name = ? AND subject = ? AND teller = UNHEX(?)"
+// Something that has happened again meanwhile is not over.
+const dropSQL = `DELETE FROM ops_conditions WHERE name = ? AND subject = ? AND teller = UNHEX(?) AND (holds_until IS NULL OR holds_until <= NOW(6))`
 
 // drop deletes the row of a condition that is over.
 func (b *book) drop(ctx context.Context, k key) error {
@@ -53,21 +55,31 @@ func (b *book) drop(ctx context.Context, k key) error {
 	return err
 }
 
+// What counts no more begins anew. Assignments run from left to right, so that holds_until is still the old one in the first.
 const recordSQL = `INSERT INTO ops_conditions (name, subject, detail, teller, telling_ends_at, holds_until)
  VALUES (?, ?, ?, UNHEX(?), NOW(6) + INTERVAL ? SECOND, NOW(6) + INTERVAL ? SECOND)
- ON DUPLICATE KEY UPDATE detail = VALUES(detail), holds_until = VALUES(holds_until)`
+ ON DUPLICATE KEY UPDATE detail = VALUES(detail), since = IF(holds_until <= NOW(6), NOW(6), since),
+ teller = IF(holds_until <= NOW(6), VALUES(teller), teller), told_at = IF(holds_until <= NOW(6), NULL, told_at),
+ telling_ends_at = IF(holds_until <= NOW(6), VALUES(telling_ends_at), telling_ends_at), holds_until = VALUES(holds_until)`
 
-// record writes down something that has happened. It reports whether it is this process that must tell: somebody else has where
-// the same has happened a short while ago.
-func (b *book) record(ctx context.Context, name, subject, detail string, counts time.Duration) (mine bool, err error) {
+// record writes down something that has happened. It reports whether it is this process that must tell: somebody else has, or will,
+// where the same has happened a short while ago. Who cannot tell leaves it to others.
+func (b *book) record(ctx context.Context, k key, detail string, counts time.Duration, tells bool) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bookCall)
 	defer cancel()
-	r, err := b.db.ExecContext(ctx, recordSQL, name, cut(subject, maxSubject), cut(detail, maxDetail), b.id, int64(tellingFor.Seconds()), int64(counts.Seconds()))
-	if err != nil {
+	keep := tellingFor
+	if !tells {
+		keep = 0
+	}
+	subject := cut(k.subject, maxSubject)
+	if _, err := b.db.ExecContext(ctx, recordSQL, k.name, subject, cut(detail, maxDetail), b.id, int64(keep.Seconds()), int64(counts.Seconds())); err != nil {
 		return false, fmt.Errorf("write ops_conditions: %w", err)
 	}
-	n, err := r.RowsAffected() // 1 for a new row, 2 for a changed one
-	return n == 1, err
+	err = b.db.QueryRowContext(ctx, "SELECT teller = UNHEX(?) AND told_at IS NULL FROM ops_conditions WHERE name = ? AND subject = ?", b.id, k.name, subject).Scan(&mine)
+	if err != nil {
+		return false, fmt.Errorf("read ops_conditions: %w", err)
+	}
+	return mine && tells, nil
 }
 
 func (b *book) exec(ctx context.Context, query string, args ...any) (changed bool, err error) {
@@ -88,6 +100,7 @@ const (
 )
 
 func cut(s string, most int) string {
+	s = strings.ToValidUTF8(s, "?") // a column takes no other
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}

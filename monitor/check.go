@@ -14,8 +14,8 @@ func Check(ctx context.Context, db *sql.DB) (err error) {
 	defer cancel()
 	var s State
 	(&database{db: db}).read(ctx, &s, newTracked(), Thresholds{}.WithDefaults())
-	if !s.Database.OK {
-		return errors.New(s.Database.Error)
+	if text := s.Database.Error + s.Outbox.Error; text != "" {
+		return errors.New(text)
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -37,7 +37,9 @@ type Fact struct {
 	For time.Duration
 	// Threshold is how long it must have lasted before people are told.
 	Threshold time.Duration
-	Detail    string
+	// Rows says that For is by the times of rows: it counts no more than was looked.
+	Rows   bool
+	Detail string
 }
 
 // key tells facts apart.
@@ -58,9 +60,10 @@ type kind struct {
 	do    string // what to do first
 	// causes explain it: while one of them holds it is not told as well.
 	causes []string
-	// from says what it is read from. Without that nobody knows whether it holds.
-	database, temporal bool
-	see                func(s *State, t Thresholds) []Fact
+	// What it is read from. Without that nobody knows whether it holds.
+	database, outbox bool
+	count            func(w *Workflows) *int64
+	see              func(s *State, t Thresholds) []Fact
 }
 
 // forEver is for how long something has lasted of which there is no sign at all.
@@ -105,31 +108,37 @@ var kinds = map[string]kind{
 	},
 	CondOldestRow: {
 		title: "messages wait too long for their start", do: "See how many there are, and whether the relays keep up, on the status page.",
-		database: true, causes: []string{CondDatabase, CondTemporal, CondNoRelay, CondStalled, CondMisconfigured}, see: seeOldest,
+		database: true, outbox: true, causes: []string{CondDatabase, CondTemporal, CondNoRelay, CondStalled, CondMisconfigured}, see: seeOldest,
 	},
 	CondFailedRows: {
 		title: "messages can never start", do: "`oncepost failed list` shows them and why; `oncepost failed retry` and `discard` end it.",
-		database: true, causes: []string{CondDatabase}, see: func(s *State, t Thresholds) []Fact {
+		database: true, outbox: true, causes: []string{CondDatabase}, see: func(s *State, t Thresholds) []Fact {
 			return only(s.Outbox.Failed.Rows >= int64(t.Failed), Fact{Detail: fmt.Sprintf("%s in outbox_failed", s.Outbox.Failed.of("message"))})
 		},
 	},
 	CondFailed: {
 		title: "workflows have failed for good", do: "`oncepost failed list` shows them, `oncepost explain` why, and `oncepost failed retry` runs them again.",
-		temporal: true, causes: []string{CondTemporal}, see: counted(func(w *Workflows) *int64 { return w.Failed }, "failed in the last hour"),
+		count: ofFailed, causes: []string{CondTemporal}, see: counted(ofFailed, "failed in the last hour"),
 	},
 	CondParked: {
 		title: "parked messages wait for a person", do: "Nobody knows whether these mails were sent. `oncepost resolve` says what is true; the workflow's page says what is at stake.",
-		temporal: true, causes: []string{CondTemporal}, see: counted(func(w *Workflows) *int64 { return w.ParkedLong }, "wait for a person"),
+		count: ofParkedLong, causes: []string{CondTemporal}, see: counted(ofParkedLong, "wait for a person"),
 	},
 	CondStuck: {
 		title: "messages are stuck between their start and their mail", do: "`oncepost explain MESSAGE-ID` says what one of them is at.",
-		temporal: true, causes: []string{CondTemporal, CondNoWorker, CondStopped, CondTasksFail},
-		see: counted(func(w *Workflows) *int64 { return w.Stuck }, "should have been sent long ago"),
+		count: ofStuck, causes: []string{CondTemporal, CondNoWorker, CondStopped, CondTasksFail},
+		see: func(s *State, t Thresholds) []Fact { // each has lasted so long already; after what explains it they have as long again to pass
+			facts := counted(ofStuck, "should have been sent long ago")(s, t)
+			for i := range facts {
+				facts[i].For, facts[i].Threshold = t.Stuck, t.Stuck
+			}
+			return facts
+		},
 	},
 	CondTasksFail: {
 		title: "workers fail at the code of workflows", do: "None knows the event type, or its code has changed in a way that does not fit what runs. The workers' log says which.",
-		temporal: true, causes: []string{CondTemporal, CondNoWorker},
-		see: counted(func(w *Workflows) *int64 { return w.TasksFail }, "fail again and again"),
+		count: ofTasksFail, causes: []string{CondTemporal, CondNoWorker},
+		see: counted(ofTasksFail, "fail again and again"),
 	},
 	CondLockLost: {
 		title: "a named lock was lost", do: "What ran under it may have run twice: look at what it did. docs/locks.md says how it can happen.",
@@ -148,7 +157,7 @@ func Facts(s *State, t Thresholds) (facts []Fact, unknown map[string]bool) {
 	unknown = map[string]bool{}
 	for _, name := range order {
 		k := kinds[name]
-		if k.database && !s.Database.OK || k.temporal && (!s.Temporal.OK || s.Workflows.Stuck == nil) {
+		if k.unknown(s) {
 			unknown[name] = true
 			continue
 		}
@@ -162,6 +171,10 @@ func Facts(s *State, t Thresholds) (facts []Fact, unknown map[string]bool) {
 		}
 	}
 	return facts, unknown
+}
+
+func (k kind) unknown(s *State) bool {
+	return k.database && !s.Database.OK || k.outbox && s.Outbox.Error != "" || k.count != nil && (!s.Temporal.OK || k.count(&s.Workflows) == nil)
 }
 
 // caused reports whether one of the facts explains a condition.
@@ -201,7 +214,7 @@ func (t Thresholds) missed() time.Duration { return 2 * t.BeatEvery() }
 
 func seeNoRelay(s *State, t Thresholds) []Fact {
 	silence := s.silence(func(p Process) bool { return p.Role == RoleRelay })
-	return only(silence > t.missed(), Fact{For: silence, Threshold: t.NoRelay, Detail: said(silence)})
+	return only(silence > t.missed(), Fact{For: silence, Threshold: t.NoRelay, Rows: true, Detail: said(silence)})
 }
 
 func seeNoWorker(s *State, t Thresholds) []Fact {
@@ -213,7 +226,7 @@ func seeNoWorker(s *State, t Thresholds) []Fact {
 			missing, longest = append(missing, queue+": "+said(silence)), max(longest, silence)
 		}
 	}
-	return only(len(missing) > 0, Fact{For: longest, Threshold: t.NoWorker, Detail: "of the task queue " + strings.Join(missing, "; of ")})
+	return only(len(missing) > 0, Fact{For: longest, Threshold: t.NoWorker, Rows: true, Detail: "of the task queue " + strings.Join(missing, "; of ")})
 }
 
 // reconnects is for how long a relay may pause before it opens new sessions, where it says itself that it could not use its old ones:
@@ -273,6 +286,11 @@ func seeOldest(s *State, t Thresholds) []Fact {
 	return only(waiting > t.OldestRow/2, Fact{For: waiting, Threshold: t.OldestRow, Detail: fmt.Sprintf(
 		"one has been seen waiting for %s, and %s in outbox_messages", waiting.Round(time.Second), s.Outbox.Pending.of("message"))})
 }
+
+func ofFailed(w *Workflows) *int64     { return w.Failed }
+func ofParkedLong(w *Workflows) *int64 { return w.ParkedLong }
+func ofStuck(w *Workflows) *int64      { return w.Stuck }
+func ofTasksFail(w *Workflows) *int64  { return w.TasksFail }
 
 func counted(of func(*Workflows) *int64, what string) func(*State, Thresholds) []Fact {
 	return func(s *State, _ Thresholds) []Fact {

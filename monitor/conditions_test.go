@@ -49,7 +49,7 @@ var cases = map[string]struct{ begin, end func(w *world) }{
 	CondTasksFail: counts("tasks"),
 	CondLockLost: {
 		func(w *world) {
-			if tell, err := NewRecorder(w.s.DB).LockLost(w.Context(), "job/nightly", "it may have run twice"); err != nil || !tell {
+			if tell, err := NewRecorder(w.s.DB).LockLost(w.Context(), "job/nightly", "it may have run twice", true); err != nil || !tell {
 				w.Fatal(tell, err)
 			}
 			testdb.Exec(w, w.s.DB, "UPDATE ops_conditions SET telling_ends_at = NOW(6) - INTERVAL 1 SECOND") // the job has died

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oncepost/oncepost/outbox"
+	"github.com/oncepost/oncepost/schemas"
 )
 
 // exactly is how many rows are counted one by one.
@@ -26,7 +27,8 @@ var errReadOnly = errors.New("the server is read-only: a demoted primary, or one
 type database struct {
 	db    *sql.DB
 	kind  outbox.Kind
-	known bool // kind is
+	known bool   // kind is
+	name  string // the database's, once it was read
 }
 
 // read fills in s. Where it fails, s.Database says why, and what could not be read is as it was.
@@ -35,21 +37,30 @@ func (d *database) read(ctx context.Context, s *State, rows *tracked, t Threshol
 	defer cancel()
 	var whole State
 	err := d.server(ctx, &whole)
-	for _, read := range []func(context.Context, *State) error{
-		func(ctx context.Context, s *State) error { return d.processes(ctx, s, t) }, d.stops, d.raised, d.pending, d.failed,
-		func(ctx context.Context, s *State) error { return rows.look(ctx, d.db, s) },
-	} {
-		if err == nil {
-			err = read(ctx, &whole)
-		}
+	if err == nil {
+		d.name = whole.Database.Name
+		err = all(ctx, &whole, func(ctx context.Context, s *State) error { return d.processes(ctx, s, t) }, d.stops, d.raised)
 	}
 	if err != nil {
-		s.Database.Error = err.Error()
+		s.Database = Part{Name: d.name, Error: err.Error()}
 		return
 	}
 	*s = whole
 	s.Database.OK = true
+	// A lock on one table must not hide who lives.
+	if err := all(ctx, s, d.pending, d.failed, func(ctx context.Context, s *State) error { return rows.look(ctx, d.db, s) }); err != nil {
+		s.Outbox = Outbox{Error: err.Error()}
+	}
 	s.Outbox.Waiting = s.waiting(rows.waiting())
+}
+
+func all(ctx context.Context, s *State, reads ...func(context.Context, *State) error) error {
+	for _, read := range reads {
+		if err := read(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waiting is the longest that any process has seen a row waiting.
@@ -113,13 +124,35 @@ func (d *database) processes(ctx context.Context, s *State, t Thresholds) error 
 		}
 		p.ID, p.Started, p.SeenAgo = hex.EncodeToString(id), instant(began), max(0, seen/1e6)
 		p.Alive = p.SeenAgo < t.of(p.Role).Seconds()
-		if err := json.Unmarshal(state, &p.Published); err != nil {
-			p.Published = Published{} // another version's: that it lives is known all the same
-		}
+		p.Published = published(state, p.Role)
 		s.Processes = append(s.Processes, p)
 	}
 	s.summarise()
 	return rows.Err()
+}
+
+// published reads what a process says of itself, as far as it can be read: another version may say it in another way. A worker that
+// says nothing serves what workers serve.
+func published(state []byte, role string) (p Published) {
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(state, &parts); err != nil {
+		parts = nil
+	}
+	for name, into := range map[string]any{"relay": &p.Relay, "worker": &p.Worker, "sees": &p.Sees, "waiting_seconds": &p.Waiting} {
+		if err := json.Unmarshal(parts[name], into); err != nil {
+			delete(parts, name)
+		}
+	}
+	if parts["relay"] == nil {
+		p.Relay = nil // not half of it
+	}
+	if parts["worker"] == nil {
+		p.Worker = nil
+	}
+	if role == RoleWorker && p.Worker == nil {
+		p.Worker = &Worker{TaskQueues: []string{schemas.WorkflowTaskQueue, schemas.SendTaskQueue}}
+	}
+	return p
 }
 
 // of is after how long a process of a role counts as dead.

@@ -24,7 +24,7 @@ const (
 )
 
 func (h *history) add(s *State) {
-	if !s.Database.OK {
+	if !s.Database.OK || s.Outbox.Error != "" {
 		return
 	}
 	h.mu.Lock()

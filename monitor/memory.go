@@ -12,6 +12,8 @@ type memory struct {
 	t     Thresholds
 	known map[string]time.Time // by name: since when it could be seen, with nothing else explaining it
 	held  map[key]*held
+
+	looked bool // at least once
 }
 
 // held is a condition that has been seen.
@@ -43,10 +45,13 @@ func (m *memory) see(facts []Fact, unknown map[string]bool, now time.Time) {
 		switch _, known := m.known[name]; {
 		case unknown[name] || caused(name, facts):
 			delete(m.known, name)
+		case !known && !m.looked && kinds[name].count != nil:
+			m.known[name] = time.Time{} // Temporal says for how long, whoever looks
 		case !known:
 			m.known[name] = now
 		}
 	}
+	m.looked = true
 	for _, f := range facts {
 		seen[f.key()] = true
 		m.hold(f, now)
@@ -75,8 +80,8 @@ func (m *memory) hold(f Fact, now time.Time) {
 		h.since = now // from when it is seen again with nothing to explain it
 		return
 	}
-	if f.For == forEver { // there is no sign at all: who stops in order leaves none
-		f.For = 0
+	if f.Rows { // they may be of a process that is long gone, and the database's clock may have been set
+		f.For = min(f.For, now.Sub(h.since)+m.t.missed())
 	}
 	lasted := min(max(now.Sub(h.since), f.For), now.Sub(known))
 	h.active = h.active || lasted >= f.Threshold
@@ -99,9 +104,9 @@ func (m *memory) active(now time.Time) (all []Condition) {
 	return all
 }
 
-// holds reports whether a condition is active, or may be: that it has passed must be seen.
+// holds reports whether a condition shows, or may: that it has passed must be seen.
 func (m *memory) holds(k key) bool {
 	h := m.held[k]
 	_, can := m.known[k.name]
-	return h != nil && h.active || !can
+	return h != nil || !can
 }

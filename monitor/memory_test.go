@@ -44,6 +44,13 @@ func silent(name string, d time.Duration) Fact {
 	return Fact{Name: name, For: d, Threshold: 30 * time.Second}
 }
 
+// heard is a silence by the times of rows.
+func heard(name string, d time.Duration) Fact {
+	f := silent(name, d)
+	f.Rows = true
+	return f
+}
+
 func TestWhatIsShortIsToldToNobody(t *testing.T) {
 	p := newPast(t)
 	p.see(time.Minute, nil)
@@ -64,9 +71,11 @@ func TestAPauseBeginsAnew(t *testing.T) {
 func TestSilenceCounts(t *testing.T) {
 	p := newPast(t)
 	p.see(time.Minute, nil)
-	p.see(0, nil, silent(CondNoRelay, 20*time.Second))
-	p.want()
-	p.see(0, nil, silent(CondNoRelay, 30*time.Second))
+	for silence := 11 * time.Second; silence < 30*time.Second; silence += 5 * time.Second {
+		p.see(0, nil, heard(CondNoRelay, silence))
+		p.want()
+	}
+	p.see(0, nil, heard(CondNoRelay, 31*time.Second))
 	p.want(CondNoRelay)
 }
 
@@ -88,9 +97,9 @@ func TestSilenceCountsFromWhenItCouldBeHeard(t *testing.T) {
 func TestNoSignAtAllTakesTheThreshold(t *testing.T) {
 	p := newPast(t)
 	p.see(time.Hour, nil)
-	p.see(20*time.Second, nil, silent(CondNoRelay, forEver))
+	p.see(15*time.Second, nil, heard(CondNoRelay, forEver))
 	p.want()
-	p.see(10*time.Second, nil, silent(CondNoRelay, forEver))
+	p.see(10*time.Second, nil, heard(CondNoRelay, forEver))
 	p.want(CondNoRelay)
 }
 

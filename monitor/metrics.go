@@ -68,6 +68,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for _, name := range order {
+		if s.unknown[name] && holds[name] == 0 {
+			continue
+		}
 		o.gauge(descCondition, holds[name], name)
 	}
 	o.counter(descAlerts, c.watch.teller.told.Load(), "told")
@@ -95,10 +98,12 @@ func bit(b bool) float64 {
 }
 
 func (o output) outbox(s *State) {
-	o.gauge(descPending, float64(s.Outbox.Pending.Rows))
-	o.gauge(descOldest, s.Outbox.Oldest)
+	if s.Outbox.Error == "" {
+		o.gauge(descOldest, s.Outbox.Oldest)
+		o.gauge(descFailedRows, float64(s.Outbox.Failed.Rows))
+		o.gauge(descPending, float64(s.Outbox.Pending.Rows))
+	}
 	o.gauge(descWaiting, s.Outbox.Waiting)
-	o.gauge(descFailedRows, float64(s.Outbox.Failed.Rows))
 	alive := map[string]int{RoleRelay: 0, RoleWorker: 0, RoleWatch: 0}
 	for _, p := range s.Processes {
 		if _, known := alive[p.Role]; known && p.Alive {

@@ -35,7 +35,8 @@ type State struct {
 	// Raised are the conditions that people have been told of, or are being told of, whoever saw them.
 	Raised []Raised `json:"raised"`
 
-	here time.Duration // for how long this process has seen a row waiting
+	here    time.Duration   // for how long this process has seen a row waiting
+	unknown map[string]bool // conditions that cannot be seen
 }
 
 // Condition is something that a person should know, while it lasts.
@@ -67,6 +68,8 @@ type Outbox struct {
 	Waiting float64 `json:"waiting_seconds"`
 	// Failed are the messages in outbox_failed.
 	Failed Count `json:"failed"`
+	// Error says why all this but Waiting could not be read.
+	Error string `json:"error,omitempty"`
 }
 
 // Count is a number of rows.

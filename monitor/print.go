@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // Print writes the state as a table for a person. ≈ marks an estimate, and ? what is not known.
@@ -13,13 +14,17 @@ func (s *State) Print(w io.Writer) error {
 	s.verdict(&b)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) {
-		fmt.Fprintf(table, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+		fmt.Fprintf(table, "%s\t%s\n", what, plain(fmt.Sprintf(format, args...)))
 	} // Flush returns the error
 	row("database", "%s", s.Database.state())
 	row("Temporal", "%s", s.Temporal.state())
-	if s.Database.OK {
+	if s.Outbox.Error != "" {
+		row("outbox", "cannot be read: %s", s.Outbox.Error)
+	} else if s.Database.OK {
 		row("pending", "%s, the oldest is %s old, seen waiting for %s", s.Outbox.Pending, ago(s.Outbox.Oldest), ago(s.Outbox.Waiting))
 		row("failed messages", "%s", s.Outbox.Failed)
+	}
+	if s.Database.OK {
 		row("shards", "%s", s.shards())
 		row("sends", "%s", s.sends())
 		row("SES quota", "%s", s.Quota)
@@ -57,7 +62,7 @@ func (s *State) verdict(b *strings.Builder) {
 		if c.Subject != "" {
 			subject = " (" + c.Subject + ")"
 		}
-		fmt.Fprintf(b, "%s: %s%s\n  %s\n  %s\n", c.Name, c.Title, subject, c.Detail, kinds[c.Name].do)
+		fmt.Fprintf(b, "%s: %s%s\n  %s\n  %s\n", c.Name, c.Title, plain(subject), plain(c.Detail), kinds[c.Name].do)
 	}
 	b.WriteString("\n")
 }
@@ -101,4 +106,14 @@ func number(n *int64) string {
 		return "?"
 	}
 	return fmt.Sprint(*n)
+}
+
+// plain keeps what others have written from speaking to the terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }

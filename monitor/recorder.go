@@ -16,9 +16,9 @@ func NewRecorder(db *sql.DB) *Recorder { return &Recorder{&book{db: db, id: newI
 const lockCounts = 15 * time.Minute
 
 // LockLost writes down that a named lock was lost, for the watches to show and to say when it is over, and reports whether the
-// caller is to tell people: somebody has of the same lock a short while ago.
-func (r *Recorder) LockLost(ctx context.Context, lock, detail string) (tell bool, err error) {
-	return r.book.record(ctx, CondLockLost, lock, detail, lockCounts)
+// caller is to tell people: somebody has of the same lock a short while ago. tells says whether the caller can; else a watch does.
+func (r *Recorder) LockLost(ctx context.Context, lock, detail string, tells bool) (tell bool, err error) {
+	return r.book.record(ctx, key{CondLockLost, lock}, detail, lockCounts, tells)
 }
 
 // Told notes that people were told of what LockLost has written.

@@ -33,9 +33,10 @@ var quick = Thresholds{
 // fakeTemporal is a Temporal that counts as it is told, and can be away.
 type fakeTemporal struct {
 	client.Client
-	mu     sync.Mutex
-	away   bool
-	counts map[string]int64 // by a part of the query
+	mu      sync.Mutex
+	away    bool
+	refuses string           // queries with this in them
+	counts  map[string]int64 // by a part of the query
 }
 
 func (f *fakeTemporal) set(change func()) {
@@ -66,6 +67,9 @@ func (s *service) DescribeNamespace(context.Context, *workflowservice.DescribeNa
 func (f *fakeTemporal) CountWorkflow(_ context.Context, r *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refuses != "" && strings.Contains(r.GetQuery(), f.refuses) {
+		return nil, errors.New("invalid query")
+	}
 	for _, c := range []struct{ name, query string }{
 		{"parked", ListsAt(time.Time{}, quick).ParkedLong},
 		{"stuck", ListsAt(time.Time{}, quick).Stuck},
@@ -249,6 +253,7 @@ func (w *world) watch(change ...func(*Config)) *Watch {
 	}
 	beat := NewBeat(BeatConfig{
 		DB: db, Role: RoleWatch, Every: quick.BeatEvery(), Logger: cfg.Logger, Publish: func() Published { return watch.Publish(Published{}) },
+		Wrote: watch.Wrote,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

@@ -37,15 +37,22 @@ type teller struct {
 
 	mu    sync.Mutex
 	busy  map[key]bool      // being told
-	alone map[key]bool      // told by this process alone
+	alone map[key]time.Time // told by this process alone, and since when it held
 	vain  map[key]time.Time // when nobody was reached
+	said  map[saying]bool   // people know, and it could not be written down
+}
+
+// saying is one thing to tell.
+type saying struct {
+	key
+	over bool
 }
 
 func newTeller(cfg Config) *teller {
 	t := &teller{
 		book: &book{db: cfg.DB, id: newID()}, send: cfg.Tell, logger: cfg.Logger, clear: max(cfg.Thresholds.Clear, 2*cfg.Thresholds.BeatEvery()),
 		logged: map[key]Condition{}, idle: map[key]time.Time{}, raised: map[key]bool{},
-		busy: map[key]bool{}, alone: map[key]bool{}, vain: map[key]time.Time{},
+		busy: map[key]bool{}, alone: map[key]time.Time{}, vain: map[key]time.Time{}, said: map[saying]bool{},
 	}
 	return t
 }
@@ -103,14 +110,15 @@ func (t *teller) begin(ctx context.Context, s *State, c Condition) {
 	case !s.Raised[i].Told && !s.Raised[i].telling:
 		mine, err = t.book.instead(ctx, k, false)
 	}
-	if t.failed(err) || !mine {
-		return
-	}
-	if t.toldAlone(k) {
+	switch {
+	case t.failed(err):
+		t.beginAlone(ctx, s, c) // who can read the table and not write it must not be silent
+	case !mine:
+	case t.toldAlone(k):
 		t.failed(t.book.told(ctx, k))
-		return
+	default:
+		t.say(ctx, k, s.notice(c, false), func(ctx context.Context) error { return t.book.told(ctx, k) })
 	}
-	t.say(ctx, k, s.notice(c, false), func(ctx context.Context) error { return t.book.told(ctx, k) })
 }
 
 // end tells that a condition is over, once neither this process nor any other that lives has seen it for a while.
@@ -167,49 +175,60 @@ const again = 30 * time.Second
 // byItself tells, with no database to agree by, of what only then must be told at once; of the rest people know, or hear later.
 func (t *teller) byItself(ctx context.Context, s *State, m *memory) {
 	for _, c := range s.Conditions {
-		k := c.key()
-		urgent := c.Name == CondDatabase || c.Name == CondTemporal && !t.raised[k]
-		if !urgent || t.toldAlone(k) || t.inVain(k) {
-			continue
+		if c.Name == CondDatabase || c.Name == CondTemporal && !t.raised[c.key()] {
+			t.beginAlone(ctx, s, c)
 		}
-		t.say(ctx, k, s.notice(c, false), func(context.Context) error { t.note(k, true); return nil })
 	}
 	t.endAlone(ctx, s, m)
+}
+
+// beginAlone tells of a condition with nobody to agree with.
+func (t *teller) beginAlone(ctx context.Context, s *State, c Condition) {
+	k := c.key()
+	if t.toldAlone(k) || t.inVain(k) {
+		return
+	}
+	since := time.Now().Add(-seconds(c.For))
+	t.say(ctx, k, s.notice(c, false), func(context.Context) error { t.note(k, since); return nil })
 }
 
 // endAlone tells that what this process has told alone is over, unless it is in the table by now.
 func (t *teller) endAlone(ctx context.Context, s *State, m *memory) {
 	t.mu.Lock()
-	var over []key
-	for k := range t.alone {
+	over := map[key]time.Time{}
+	for k, since := range t.alone {
 		if !m.holds(k) && time.Since(t.vain[k]) > again {
-			over = append(over, k)
+			over[k] = since
 		}
 	}
 	t.mu.Unlock()
-	for _, k := range over {
+	for k, since := range over {
 		if t.raised[k] {
-			t.note(k, false)
+			t.forget(k)
 			continue
 		}
-		t.say(ctx, k, s.notice(Condition{Name: k.name, Subject: k.subject}, true), func(context.Context) error { t.note(k, false); return nil })
+		c := Condition{Name: k.name, Subject: k.subject, For: time.Since(since).Seconds()}
+		t.say(ctx, k, s.notice(c, true), func(context.Context) error { t.forget(k); return nil })
 	}
 }
 
-func (t *teller) note(k key, told bool) {
+func (t *teller) note(k key, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if told {
-		t.alone[k] = true
-	} else {
-		delete(t.alone, k)
-	}
+	t.alone[k] = since
+}
+
+func (t *teller) forget(k key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.alone, k)
 }
 
 func (t *teller) toldAlone(k key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.alone[k]
+	_, told := t.alone[k]
+	return told
 }
 
 // inVain reports whether nobody was reached a short while ago.
@@ -227,26 +246,42 @@ func (t *teller) say(ctx context.Context, k key, n Notice, then func(ctx context
 		return
 	}
 	t.busy[k] = true
+	what := saying{k, n.Over}
+	known := t.said[what]
 	ctx = context.WithoutCancel(ctx) // a stop must not swallow it
 	t.under.Go(func() {
-		err := t.send(ctx, n)
-		if err == nil {
+		var err error
+		if !known {
+			err = t.send(ctx, n)
+		}
+		sent := err == nil
+		if sent {
 			err = then(ctx)
 		}
-		t.mu.Lock()
-		delete(t.busy, k)
-		delete(t.vain, k)
+		t.done(what, sent, err)
 		if err != nil {
-			t.vain[k] = time.Now()
-			t.fails.Add(1)
-		} else {
-			t.told.Add(1)
-		}
-		t.mu.Unlock()
-		if err != nil {
-			t.logger.Error("people could not be told, will try again", "condition", n.Name, "subject", n.Subject, "over", n.Over, "after", again, "error", err)
+			t.logger.Error("a condition could not be told, or that it was told not be written down; will try again", "condition", n.Name, "subject", n.Subject,
+				"over", n.Over, "told", sent, "after", again, "error", err)
 		}
 	})
+}
+
+// done notes how a telling has ended. What people know already is not told again because it could not be written down.
+func (t *teller) done(what saying, sent bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.busy, what.key)
+	delete(t.vain, what.key)
+	delete(t.said, what)
+	switch {
+	case !sent:
+		t.vain[what.key] = time.Now()
+		t.fails.Add(1)
+	case err != nil:
+		t.said[what] = true
+	default:
+		t.told.Add(1)
+	}
 }
 
 // wait waits for what is being told; each is bounded by the Alerter's time-out.

@@ -2,9 +2,10 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -60,9 +61,12 @@ func ListsAt(now time.Time, t Thresholds) Lists {
 // failedFor is for how long a workflow that has failed is counted.
 const failedFor = time.Hour
 
-// counts fills in the numbers of workflows and the backlogs of the task queues. What cannot be counted stays unknown.
+// counts fills in the numbers of workflows and the backlogs of the task queues. What cannot be counted stays unknown, and hides nothing else.
 func (t *temporal) counts(ctx context.Context, s *State, th Thresholds) error {
 	lists := ListsAt(s.At, th)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
 	for _, c := range []struct {
 		query string
 		into  **int64
@@ -74,27 +78,33 @@ func (t *temporal) counts(ctx context.Context, s *State, th Thresholds) error {
 		{lists.TasksFail, &s.Workflows.TasksFail},
 		{lists.Failed, &s.Workflows.Failed},
 	} {
-		n, err := t.count(ctx, c.query)
-		if err != nil {
-			return fmt.Errorf("count workflows by %s: %w", c.query, err)
-		}
-		*c.into = &n
+		all.Go(func() {
+			n, err := t.count(ctx, c.query)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("count workflows by %s: %w", c.query, err))
+				return
+			}
+			*c.into = &n
+		})
 	}
-	for _, q := range []struct {
-		name string
-		kind enumspb.TaskQueueType
-	}{
-		{schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW},
-		{schemas.WorkflowTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY},
-		{schemas.SendTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY},
-	} {
-		queue, err := t.queue(ctx, q.name, q.kind)
-		if err != nil {
-			return fmt.Errorf("ask for the backlog of task queue %s: %w", q.name, err)
-		}
-		s.Queues = append(s.Queues, queue)
+	queues := []Queue{
+		{Name: schemas.WorkflowTaskQueue, Kind: "workflow"}, {Name: schemas.WorkflowTaskQueue, Kind: "activity"}, {Name: schemas.SendTaskQueue, Kind: "activity"},
 	}
-	return nil
+	for i := range queues {
+		all.Go(func() {
+			if err := t.backlog(ctx, &queues[i]); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("ask for the backlog of task queue %s: %w", queues[i].Name, err))
+				queues[i].Name = ""
+			}
+		})
+	}
+	all.Wait()
+	s.Queues = slices.DeleteFunc(queues, func(q Queue) bool { return q.Name == "" })
+	return errors.Join(errs...)
 }
 
 func (t *temporal) count(ctx context.Context, query string) (int64, error) {
@@ -104,16 +114,18 @@ func (t *temporal) count(ctx context.Context, query string) (int64, error) {
 	return r.GetCount(), err
 }
 
-func (t *temporal) queue(ctx context.Context, name string, kind enumspb.TaskQueueType) (Queue, error) {
+var queueTypes = map[string]enumspb.TaskQueueType{
+	"workflow": enumspb.TASK_QUEUE_TYPE_WORKFLOW, "activity": enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+}
+
+func (t *temporal) backlog(ctx context.Context, q *Queue) error {
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	r, err := t.client.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: t.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: name}, TaskQueueType: kind, ReportStats: true,
+		Namespace: t.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: q.Name}, TaskQueueType: queueTypes[q.Kind], ReportStats: true,
 	})
-	return Queue{
-		Name: name, Kind: strings.ToLower(kind.String()),
-		Backlog: r.GetStats().GetApproximateBacklogCount(), BacklogAge: r.GetStats().GetApproximateBacklogAge().AsDuration().Seconds(),
-	}, err
+	q.Backlog, q.BacklogAge = r.GetStats().GetApproximateBacklogCount(), r.GetStats().GetApproximateBacklogAge().AsDuration().Seconds()
+	return err
 }
 
 // serving is how many live processes say that they serve a task queue. Temporal's own list of pollers keeps those that have died

@@ -39,8 +39,12 @@ type Watch struct {
 	teller   *teller
 	pulse    *pulse
 
-	looked  time.Time // last
+	wrote   atomic.Pointer[string] // why this process's row could not be written, nil if it could
+	looked  time.Time              // last
 	counted time.Time
+
+	uncounted bool // not all workflows could be
+
 	state   atomic.Pointer[State]
 	ended   atomic.Pointer[time.Time] // when the last look was
 	history history
@@ -119,6 +123,16 @@ func (w *Watch) looks() bool {
 // State is the last look's; nil before the first. It must not be changed.
 func (w *Watch) State() *State { return w.state.Load() }
 
+// Wrote hears how the last write of this process's row has ended: a database that answers and takes no writes is of no use.
+func (w *Watch) Wrote(err error) {
+	if err == nil {
+		w.wrote.Store(nil)
+		return
+	}
+	text := err.Error()
+	w.wrote.Store(&text)
+}
+
 // Publish adds to what a process says of itself what it sees.
 func (w *Watch) Publish(p Published) Published {
 	s := w.State()
@@ -144,6 +158,7 @@ func (w *Watch) look(ctx context.Context) {
 		return // what a stop has cut off says nothing
 	}
 	facts, unknown := Facts(s, w.cfg.Thresholds)
+	s.unknown = unknown
 	w.memory.see(facts, unknown, time.Now())
 	s.Conditions = w.memory.active(time.Now())
 	w.history.add(s)
@@ -161,6 +176,9 @@ func (w *Watch) read(ctx context.Context) *State {
 	both.Go(func() { w.database.read(ctx, s, w.tracked, w.cfg.Thresholds) })
 	both.Go(func() { part = w.temporal.probe(ctx) })
 	both.Wait()
+	if failed := w.wrote.Load(); failed != nil && s.Database.OK {
+		s.Database.OK, s.Database.Error = false, "it answers, and takes no writes: "+*failed
+	}
 	s.Temporal, s.here = part, w.tracked.waiting()
 	w.count(ctx, s)
 	for i, q := range s.Queues {
@@ -182,14 +200,15 @@ func (w *Watch) count(ctx context.Context, s *State) {
 		s.Workflows, s.Queues = last.Workflows, append([]Queue(nil), last.Queues...)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostCounts)
+	call, cancel := context.WithTimeout(ctx, mostCounts)
 	defer cancel()
-	if err := w.temporal.counts(ctx, s, t); err != nil {
-		if ctx.Err() == nil {
-			w.cfg.Logger.Warn("workflows cannot be counted, will try again", "error", err)
-		}
-		s.Workflows, s.Queues = Workflows{}, nil
-		return
+	err := w.temporal.counts(call, s, t)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !w.uncounted:
+		w.cfg.Logger.Error("not all workflows can be counted: nobody is told of what this would show; it is tried again and again", "error", err)
+	case err == nil && w.uncounted:
+		w.cfg.Logger.Info("all workflows can be counted again")
 	}
-	w.counted = time.Now()
+	w.counted, w.uncounted = time.Now(), err != nil
 }

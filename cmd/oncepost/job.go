@@ -190,15 +190,13 @@ func reportLock(a *app, alerter *alerts.Alerter, db *sql.DB, job string) func(lo
 	record := monitor.NewRecorder(db)
 	return func(r locks.Report) {
 		a.logger.Error(r.Text(), "job", job, "point", r.Point, "locks", r.Keys, "session", r.Session, "error", r.Err)
-		if alerter == nil {
-			return
-		}
 		ctx := context.WithoutCancel(a.ctx)
 		subject := "job/" + job
-		first, err := record.LockLost(ctx, subject, r.Text())
+		first, err := record.LockLost(ctx, subject, r.Text(), alerter != nil)
 		if err != nil {
 			a.logger.Warn("the watches cannot show it", "job", job, "error", err)
-		} else if !first {
+		}
+		if alerter == nil || err == nil && !first {
 			return
 		}
 		sent := alerter.Send(ctx, alerts.Alert{ // bounded in time; the Alerter has logged its error

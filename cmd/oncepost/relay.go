@@ -15,6 +15,7 @@ import (
 	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/watching"
+	"github.com/oncepost/oncepost/monitor"
 	"github.com/oncepost/oncepost/starter"
 )
 
@@ -70,7 +71,7 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := c.AwaitMigrated(a.ctx, a.logger)
+	db, err := c.AwaitMigrated(a.ctx, a.logger, c.DatabaseAway, monitor.ByAlert(alerter))
 	if err != nil {
 		return unlessStopped(a, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/watching"
+	"github.com/oncepost/oncepost/monitor"
 )
 
 type watchCmd struct {
@@ -41,7 +42,7 @@ func (c *watchCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := c.AwaitMigrated(a.ctx, a.logger)
+	db, err := c.AwaitMigrated(a.ctx, a.logger, c.DatabaseAway, monitor.ByAlert(alerter))
 	if err != nil {
 		return unlessStopped(a, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/oncepost/oncepost/internal/serve"
 	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/watching"
+	"github.com/oncepost/oncepost/monitor"
 )
 
 type workerCmd struct {
@@ -48,7 +49,7 @@ func (c *workerCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := c.AwaitMigrated(a.ctx, a.logger)
+	db, err := c.AwaitMigrated(a.ctx, a.logger, c.DatabaseAway, monitor.ByAlert(alerter))
 	if err != nil {
 		return unlessStopped(a, err)
 	}

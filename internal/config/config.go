@@ -22,6 +22,7 @@ import (
 	"github.com/oncepost/oncepost/internal/migrate"
 	"github.com/oncepost/oncepost/internal/mysqldb"
 	"github.com/oncepost/oncepost/internal/ses"
+	"github.com/oncepost/oncepost/monitor"
 	"github.com/oncepost/oncepost/templates"
 )
 
@@ -64,15 +65,18 @@ const (
 
 // AwaitMigrated returns the pool, once it is sure that the tables are there. It waits for a server that is away, until ctx
 // ends; what waiting cannot cure is an error at once: a bad DSN, an account or a database that the server refuses, tables
-// that are not migrated.
-func (m MySQL) AwaitMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB, error) {
+// that are not migrated. People hear of a wait by tell, which may be nil, after so long, and that it is over: nobody else may live
+// to tell them.
+func (m MySQL) AwaitMigrated(ctx context.Context, logger *slog.Logger, after time.Duration, tell Tell) (*sql.DB, error) {
 	db, err := m.Open(logger)
 	if err != nil {
 		return nil, err
 	}
+	wait := waiting{began: time.Now(), after: after, tell: tell, logger: logger}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := check(ctx, db)
 		if err == nil {
+			wait.over(ctx)
 			logger.Info("database ready; these settings hold whatever the DSN says", "forced", mysqldb.Forced)
 			return db, nil
 		}
@@ -81,6 +85,7 @@ func (m MySQL) AwaitMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB,
 			return nil, errors.Join(err, db.Close())
 		}
 		logger.Warn("MySQL is not ready, will try again", "error", err, "after", pause)
+		wait.goesOn(ctx, err)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -88,6 +93,38 @@ func (m MySQL) AwaitMigrated(ctx context.Context, logger *slog.Logger) (*sql.DB,
 		}
 		timer.Stop()
 	}
+}
+
+// Tell is monitor.Config's.
+type Tell = func(ctx context.Context, n monitor.Notice) error
+
+// waiting tells people of the wait for the database.
+type waiting struct {
+	began  time.Time
+	after  time.Duration
+	tell   Tell
+	logger *slog.Logger
+	told   bool
+}
+
+func (w *waiting) goesOn(ctx context.Context, why error) {
+	if w.tell != nil && !w.told && time.Since(w.began) >= w.after {
+		w.told = w.say(ctx, monitor.DatabaseAway("a process that starts waits for it: "+why.Error(), time.Since(w.began), false))
+	}
+}
+
+func (w *waiting) over(ctx context.Context) {
+	if w.told {
+		w.say(ctx, monitor.DatabaseAway("", time.Since(w.began), true))
+	}
+}
+
+func (w *waiting) say(ctx context.Context, n monitor.Notice) (reached bool) {
+	err := w.tell(ctx, n)
+	if err != nil {
+		w.logger.Error("people could not be told that the database is away", "over", n.Over, "error", err)
+	}
+	return err == nil
 }
 
 func check(ctx context.Context, db *sql.DB) error {

@@ -150,7 +150,7 @@ func jobWork(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	r := monitor.NewRecorder(db)
-	if _, err := r.LockLost(ctx, "job/grants", "lost"); err != nil {
+	if _, err := r.LockLost(ctx, "job/grants", "lost", true); err != nil {
 		return err
 	}
 	return r.Told(ctx, "job/grants")

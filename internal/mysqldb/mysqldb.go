@@ -35,7 +35,7 @@ const (
 )
 
 // Forced are the settings that Open sets over the DSN, for a start-up message.
-const Forced = "charset=utf8mb4 parseTime=false loc=UTC time_zone=+00:00 clientFoundRows=false multiStatements=false " +
+const Forced = "charset=utf8mb4 parseTime=false loc=UTC time_zone=+00:00 lock_wait_timeout=10 clientFoundRows=false multiStatements=false " +
 	"interpolateParams=false rejectReadOnly=true timeout=5s readTimeout<=30s writeTimeout<=30s"
 
 // Open returns a pool, without connecting yet. An error says what is wrong with the DSN and never shows its password.
@@ -123,11 +123,14 @@ func force(cfg *mysql.Config) error {
 	}
 	for name := range cfg.Params { // session variables of the DSN that would undo what follows
 		switch strings.ToLower(name) {
-		case "time_zone", "sql_mode", "autocommit", "tx_isolation", "transaction_isolation":
+		case "time_zone", "lock_wait_timeout", "sql_mode", "autocommit", "tx_isolation", "transaction_isolation":
 			delete(cfg.Params, name)
 		}
 	}
 	cfg.Params["time_zone"] = "'+00:00'"
+	// The server goes on with a statement whose client has given up. Under a long table lock they would pile up until it takes no
+	// more connections; its own default is a year.
+	cfg.Params["lock_wait_timeout"] = "10"
 	cfg.ConnectionAttributes = "program_name:oncepost"
 	// The server would send '?' for every character of a payload that the DSN's charset lacks.
 	return cfg.Apply(mysql.Charset("utf8mb4", ""))
