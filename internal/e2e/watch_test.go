@@ -231,3 +231,17 @@ func TestStatusPage(t *testing.T) {
 	w.mails(len(ids))
 	shows(0)
 }
+
+// A process that starts while the database is away is the only one there may be to tell.
+func TestAStartWithoutADatabaseIsTold(t *testing.T) {
+	t.Parallel() // it waits, most of the time
+	w := newWatched(t, testdb.NewSchema(t, testdb.Flavours()[0]))
+	w.database.Set(testnet.Refuse)
+	w.start("oncepost", "watch")
+	const title = "the database cannot be used"
+	w.heard("[alert] oncepost: " + title)
+	w.database.Set(testnet.Pass)
+	if all := w.heard("[alert] oncepost: over: " + title); len(all) != 2 {
+		t.Errorf("people heard %q", all)
+	}
+}
