@@ -1,0 +1,5 @@
+package doctor
+
+import "context"
+
+func checkLocal(context.Context, Config) []Finding { return nil }

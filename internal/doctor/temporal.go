@@ -1,0 +1,5 @@
+package doctor
+
+import "context"
+
+func checkTemporal(context.Context, Config) []Finding { return nil }
