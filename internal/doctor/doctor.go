@@ -13,8 +13,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/alerts"
 	"github.com/oncepost/oncepost/internal/ses"
+	"github.com/oncepost/oncepost/workflows"
 )
 
 // Severity says how much a finding matters.
@@ -56,9 +58,11 @@ type Config struct {
 	Mailer func(ctx context.Context) (*ses.Mailer, error)
 	// Mail is what the mailer was made of.
 	Mail ses.Config
-	// Templates is the folder of templates beside the built-in ones. Default: none.
-	Templates string
-	Alerts    alerts.Config
+	// Activities returns a worker's own, with its schemas and templates.
+	Activities func() (*activities.Activities, error)
+	// Registry has the event types. Default: the shipped ones.
+	Registry workflows.Registry
+	Alerts   alerts.Config
 	// Roles are those of relay, worker and watch that the database's account is for: it must have all their rights.
 	// Default: any one of them will do.
 	Roles []string
@@ -73,6 +77,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
+	}
+	if len(c.Registry.Types()) == 0 {
+		c.Registry = workflows.Builtin()
 	}
 	if c.Now == nil {
 		c.Now = time.Now
