@@ -93,7 +93,7 @@ type check struct {
 	// look returns the finding, or all of them where one is not enough to say it; Check is filled in. An error says that it could
 	// not be made.
 	look func(ctx context.Context) ([]Finding, error)
-	// gate: where it finds an error, or cannot be made, those that follow would only repeat it.
+	// gate: where it finds an error, those that follow would only repeat it. One that cannot be made ends no other.
 	gate bool
 }
 
@@ -137,11 +137,9 @@ func (c check) make(ctx context.Context, timeout time.Duration) []Finding {
 	defer cancel()
 	found, err := c.look(ctx)
 	if err != nil {
-		severity := Warning
-		if c.gate {
-			severity = Error
-		}
-		found = append(found, Finding{Severity: severity, Text: "this could not be checked: " + reason(err, timeout), Do: "put that right, and run oncepost doctor again"})
+		found = append(found, Finding{
+			Severity: Warning, Text: "this could not be checked: " + reason(err, timeout), Do: "put that right, and run oncepost doctor again",
+		})
 	}
 	for i := range found {
 		found[i].Check = c.name

@@ -26,7 +26,7 @@ func Print(w io.Writer, found []Finding) error {
 			fmt.Fprintf(&b, "%-7s  %-*s  -> %s\n", "", width, "", f.Do)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d errors, %d warnings, %d notes, %d as they should be\n", n[Error], n[Warning], n[Note], n[OK])
+	fmt.Fprintf(&b, "\nerrors: %d, warnings: %d, notes: %d, as it should be: %d\n", n[Error], n[Warning], n[Note], n[OK])
 	_, err := w.Write(b.Bytes())
 	return err
 }

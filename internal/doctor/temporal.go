@@ -54,8 +54,8 @@ func (t *temporal) reachable(ctx context.Context) (_ []Finding, err error) {
 	return ok("Temporal can be reached")
 }
 
-func (t *temporal) described(ctx context.Context) (_ []Finding, err error) {
-	t.namespace, err = t.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.name})
+func (t *temporal) described(ctx context.Context) ([]Finding, error) {
+	described, err := t.client.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: t.name})
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
 		return find(Error, fmt.Sprintf("create it: temporal operator namespace create --namespace %s --retention 168h; or put TEMPORAL_NAMESPACE right", t.name),
@@ -64,6 +64,7 @@ func (t *temporal) described(ctx context.Context) (_ []Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.namespace = described
 	if state := t.namespace.GetNamespaceInfo().GetState(); state != enumspb.NAMESPACE_STATE_REGISTERED {
 		return find(Error, "use another namespace, and run the relay once with --rebind", "the namespace %s is %s", t.name, strings.ToLower(state.String()))
 	}
@@ -76,7 +77,12 @@ const (
 	enoughRetention = 7 * 24 * time.Hour
 )
 
+var errNoNamespace = errors.New("what Temporal knows of the namespace could not be read")
+
 func (t *temporal) retention(context.Context) ([]Finding, error) {
+	if t.namespace == nil {
+		return nil, errNoNamespace
+	}
 	kept := t.namespace.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
 	severity := OK
 	switch {
@@ -129,6 +135,9 @@ func (t *temporal) attributes(ctx context.Context) (found []Finding, err error) 
 
 // binding compares the namespace with the one that the outbox remembers.
 func (t *temporal) binding(ctx context.Context) ([]Finding, error) {
+	if t.namespace == nil {
+		return nil, errNoNamespace
+	}
 	name, id, err := t.remembered(ctx)
 	switch own := t.namespace.GetNamespaceInfo().GetId(); {
 	case errors.Is(err, sql.ErrNoRows):
