@@ -96,6 +96,14 @@ func TestServersSetUpBadly(t *testing.T) {
 		},
 		{name: "connections", flags: []string{"--max-connections=10"}, check: "mysql.connections", severity: Warning, words: []string{"max_connections"}},
 		{
+			name: "galera", flags: []string{"--wsrep-on=ON", "--binlog-format=ROW"}, check: "mysql.cluster", severity: Error,
+			words: []string{"Galera", "docs/clusters.md"}, only: mysqlserver.MariaDB,
+		},
+		{
+			name: "group", flags: []string{"--plugin-load-add=group_replication.so", "--group-replication-single-primary-mode=OFF"},
+			check: "mysql.cluster", severity: Error, words: []string{"several primaries"}, only: mysqlserver.MySQL,
+		},
+		{
 			name: "checks off", after: []string{"SET GLOBAL check_constraint_checks = OFF"}, check: "mysql.constraints", severity: Error,
 			words: []string{"not enforced", "outbox_payload_is_json"}, only: mysqlserver.MariaDB,
 		},
