@@ -21,8 +21,12 @@ func TestRun(t *testing.T) {
 	broken := func(context.Context) ([]Finding, error) { return nil, errors.New("access denied") }
 	wrong := func(context.Context) ([]Finding, error) { return find(Error, "do", "wrong") }
 	found := run(t.Context(), 10*time.Millisecond, []check{
-		{name: "a.hangs", look: hangs, gate: true}, {name: "a.broken", look: broken}, {name: "a.wrong", look: wrong}, {name: "a.well", look: well},
-		{name: "a.gate", look: wrong, gate: true}, {name: "a.kept", look: well},
+		{name: "a.hangs", look: hangs, gate: true},
+		{name: "a.broken", look: broken},
+		{name: "a.wrong", look: wrong},
+		{name: "a.well", look: well},
+		{name: "a.gate", look: wrong, gate: true},
+		{name: "a.kept", look: well},
 	})
 	wants(t, found, "a.hangs", Warning, "no answer within 10ms")
 	wants(t, found, "a.broken", Warning, "access denied")

@@ -1,12 +1,8 @@
 package doctor
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,38 +188,4 @@ func TestAccountOfFewConnections(t *testing.T) {
 		testdb.Exec(t, root, fmt.Sprintf("ALTER USER '%s'@'%%' WITH MAX_USER_CONNECTIONS 4", cfg.User))
 		wants(t, mysqlOf(t, Config{OpenDB: opening(dsn)}), "mysql.connections", Error, "this account 4")
 	})
-}
-
-// alternating gives each session to the next of several servers, as a proxy in front of two writers does.
-type alternating struct {
-	servers []driver.Connector
-	n       atomic.Int64
-}
-
-func (a *alternating) Connect(ctx context.Context) (driver.Conn, error) {
-	return a.servers[int(a.n.Add(1))%len(a.servers)].Connect(ctx)
-}
-
-func (a *alternating) Driver() driver.Driver { return a.servers[0].Driver() }
-
-func TestTwoServersBehindOneAddress(t *testing.T) {
-	for _, f := range testdb.Flavours() {
-		t.Run(string(f), func(t *testing.T) {
-			a := &alternating{}
-			for range 2 {
-				server := testdb.OwnServer(t, f)
-				cfg, err := mysql.ParseDSN(server.DSN("mysql"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				c, err := mysql.NewConnector(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				a.servers = append(a.servers, c)
-			}
-			found := mysqlOf(t, Config{OpenDB: func() (*sql.DB, error) { return sql.OpenDB(a), nil }})
-			wants(t, found, "mysql.named-locks", Error, "two servers")
-		})
-	}
 }

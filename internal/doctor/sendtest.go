@@ -52,7 +52,7 @@ func redirected(cfg Config) string {
 }
 
 // advice is what to do about a test mail that SES, or a setting of ours, refused.
-var advice = map[string]string{
+var advice = map[string]string{ //nolint:gosec // "credentials" is a class of answers
 	"sender_not_verified":      "verify the sender; and in the sandbox the recipient as well: docs/doctor.md",
 	"account_paused":           "find out who has paused the account and why",
 	"credentials":              "give the credentials the right ses:SendRawEmail, or put them right",

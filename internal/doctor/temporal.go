@@ -84,14 +84,12 @@ func (t *temporal) retention(context.Context) ([]Finding, error) {
 		return nil, errNoNamespace
 	}
 	kept := t.namespace.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
-	severity := OK
-	switch {
-	case kept < shortRetention:
-		severity = Warning
-	case kept < enoughRetention:
-		severity = Note
-	default:
+	if kept >= enoughRetention {
 		return ok("the namespace keeps closed workflows for %s", days(kept))
+	}
+	severity := Note
+	if kept < shortRetention {
+		severity = Warning
 	}
 	return find(severity, fmt.Sprintf("temporal operator namespace update --namespace %s --retention 168h", t.name),
 		"the namespace keeps closed workflows for %s: a message whose row outlives that, in an outage or enqueued again, starts a second workflow. It must be longer than the longest outage", days(kept))
