@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ses"
 	"github.com/aws/aws-sdk-go-v2/service/ses/types"
 	"github.com/aws/smithy-go"
@@ -105,33 +104,14 @@ func (m *mailer) http(configured aws.HTTPClient) aws.HTTPClient {
 }
 
 func (m *mailer) aws(ctx context.Context) (aws.Config, error) {
-	var options []func(*config.LoadOptions) error
-	if m.cfg.AWSProfile != "" {
-		options = append(options, config.WithSharedConfigProfile(m.cfg.AWSProfile))
-	}
-	aw, err := sesraw.AWS(ctx, m.cfg.Endpoint, options...)
+	aw, err := sesraw.Profile(ctx, m.cfg.Endpoint, m.cfg.AWSProfile, m.cfg.AWSRegion)
 	if err != nil {
 		return aws.Config{}, errors.New("AWS's configuration cannot be read, or has no such profile as ONCEPOST_ALERT_AWS_PROFILE says")
-	}
-	if region := profileRegion(aw); m.cfg.AWSProfile != "" && region != "" { // AWS_REGION, which is the mails', would win
-		aw.Region = region
-	}
-	if m.cfg.AWSRegion != "" {
-		aw.Region = m.cfg.AWSRegion
 	}
 	if aw.Region == "" {
 		return aws.Config{}, fmt.Errorf("%w, or ONCEPOST_ALERT_AWS_REGION", sesraw.ErrNoRegion)
 	}
 	return aw, nil
-}
-
-func profileRegion(aw aws.Config) string {
-	for _, source := range aw.ConfigSources {
-		if shared, ok := source.(config.SharedConfig); ok {
-			return shared.Region
-		}
-	}
-	return ""
 }
 
 // send returns why SES has not accepted the mail, in words without an address.

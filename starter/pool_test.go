@@ -44,7 +44,7 @@ func TestASmallPoolIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	testdb.CloseAtEnd(t, db)
-	for most, good := range map[int]bool{0: true, minConnections: true, minConnections - 1: false, 1: false} {
+	for most, good := range map[int]bool{0: true, MinConnections: true, MinConnections - 1: false, 1: false} {
 		db.SetMaxOpenConns(most)
 		if _, err := New(db, newRecorder(), Config{}); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "connections") {
 			t.Errorf("a pool of %d connections: %v", most, err)

@@ -61,8 +61,8 @@ type Relay struct {
 	hangs        func() // tests make the reader hang here
 }
 
-// minConnections is what a relay needs of its pool.
-const minConnections = 2 + deleters + 2
+// MinConnections is how many connections a relay needs of its pool, and so of its server.
+const MinConnections = 2 + deleters + 2
 
 // New returns a relay over the tables in db's database. Config's zero value is complete.
 func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
@@ -70,9 +70,9 @@ func New(db *sql.DB, s Starter, cfg Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if most := db.Stats().MaxOpenConnections; most > 0 && most < minConnections {
+	if most := db.Stats().MaxOpenConnections; most > 0 && most < MinConnections {
 		return nil, fmt.Errorf("starter: the pool may open %d connections; a relay needs %d: %d sessions of its own, one to look at the "+
-			"namespace, one to read large messages", most, minConnections, 2+deleters)
+			"namespace, one to read large messages", most, MinConnections, 2+deleters)
 	}
 	r := &Relay{
 		cfg: cfg, db: db, starter: s,

@@ -24,6 +24,7 @@ type cli struct {
 	Worker  workerCmd  `cmd:"" help:"Run the workflows and send the mails."`
 	Watch   watchCmd   `cmd:"" help:"Watch relays, workers, Temporal and the database, and tell people when one is away."`
 	Status  statusCmd  `cmd:"" help:"Show how the whole pipeline is. Exits 3 where something is wrong."`
+	Doctor  doctorCmd  `cmd:"" help:"Look for trouble before it comes: in the database, Temporal, SES and the settings. Exits 3 with warnings, 4 with errors."`
 	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
 	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
 	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`

@@ -79,9 +79,14 @@ var rules = []rule{
 	{pkg: "monitor", own: []string{"outbox", "alerts", "schemas", "internal/sesraw"}, deny: merge(noServer, map[string]string{
 		"github.com/go-sql-driver/mysql": "the database is reached through internal/mysqldb",
 	})},
+	{pkg: "internal/doctor", own: []string{
+		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "alerts", "monitor",
+		"internal/migrate", "internal/ses", "internal/sesraw", "internal/sestag",
+	}, deny: merge(noServer, noExporter)},
 	{pkg: "cmd/oncepost", own: []string{
 		"schemas", "outbox", "locks", "templates", "activities", "workflows", "starter", "worker",
-		"internal/config", "internal/explain", "internal/failed", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve", "internal/ses", "internal/sesraw",
+		"internal/config", "internal/doctor", "internal/explain", "internal/failed", "internal/ledger", "internal/migrate", "internal/mysqldb", "internal/serve",
+		"internal/ses", "internal/sesraw",
 		"internal/sestag", "internal/stops", "internal/telemetry", "internal/watching", "alerts", "monitor",
 	}, deny: merge(noServer, map[string]string{
 		module + "/internal/sesstandin": "the stand-in is for development", module + "/internal/mysqlserver": "a production binary starts no database",

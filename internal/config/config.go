@@ -225,15 +225,20 @@ func (m Mail) Activities(ctx context.Context, logger *slog.Logger) (*activities.
 	if m.From == "" {
 		return nil, errors.New("ONCEPOST_MAIL_FROM is not set: give the address that mails come from")
 	}
-	mailer, err := ses.New(ctx, ses.Config{
-		From: m.From, ReplyTo: m.ReplyTo, ConfigurationSet: m.ConfigurationSet,
-		Safety: ses.Safety{Allow: m.Allow, RedirectTo: m.RedirectTo, DryRun: m.DryRun},
-	})
+	mailer, err := ses.New(ctx, m.Config())
 	if err != nil {
 		return nil, err
 	}
 	m.warn(logger)
 	return NewActivities(mailer, m.Templates)
+}
+
+// Config is the mailer's.
+func (m Mail) Config() ses.Config {
+	return ses.Config{
+		From: m.From, ReplyTo: m.ReplyTo, ConfigurationSet: m.ConfigurationSet,
+		Safety: ses.Safety{Allow: m.Allow, RedirectTo: m.RedirectTo, DryRun: m.DryRun},
+	}
 }
 
 // warn says at the start what must never hold in production by mistake. It repeats no address.

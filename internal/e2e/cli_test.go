@@ -47,6 +47,8 @@ func TestBadCallsExitWith2(t *testing.T) {
 		{"oncepost", "failed", "list", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--limit", "0"},
 		{"oncepost", "failed", "list", "--mysql-dsn", "app@tcp(127.0.0.1:1)/app", "--type", "a' OR 'b"},
 		{"oncepost", "failed", "discard", "an-id", "--by", "x"},
+		{"oncepost", "doctor", "--role", "producer"},
+		{"oncepost", "doctor", "--send-test", "nobody"},
 		{"oncepost-dev", "nonsense"},
 		{"oncepost-dev", "up", "--database", "postgres"},
 		{"oncepost-dev", "demo", "--database", "mysql", "--mysql-dsn", "root@tcp(127.0.0.1:1)/a"},

@@ -48,3 +48,17 @@ func fingerprint(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:8])
 }
+
+// API is SES as this mailer reaches it, for whoever looks at the account; nil in a dry run.
+func (m *Mailer) API() *ses.Client { return m.client }
+
+// Region is the AWS region that mails leave by; "" in a dry run.
+func (m *Mailer) Region() string {
+	if m.client == nil {
+		return ""
+	}
+	return m.client.Options().Region
+}
+
+// Sender is the bare address that mails come from.
+func (m *Mailer) Sender() string { return m.from.Address }

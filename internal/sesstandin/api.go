@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/oncepost/oncepost/internal/sestag"
@@ -14,7 +15,13 @@ const (
 	actionSendEmail    = "SendEmail"
 	actionSendRawEmail = "SendRawEmail"
 	actionGetSendQuota = "GetSendQuota"
+
+	actionGetSendingEnabled = "GetAccountSendingEnabled"
+	actionGetIdentities     = "GetIdentityVerificationAttributes"
+	actionDescribeSet       = "DescribeConfigurationSet"
 )
+
+var actions = []string{actionSendEmail, actionSendRawEmail, actionGetSendQuota, actionGetSendingEnabled, actionGetIdentities, actionDescribeSet}
 
 const apiVersion = "2010-12-01"
 
@@ -31,15 +38,15 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	case actionSendEmail, actionSendRawEmail:
 		s.countRequest(action)
 		s.serveSend(w, r, action, form)
-	case actionGetSendQuota:
+	case actionGetSendQuota, actionGetSendingEnabled, actionGetIdentities, actionDescribeSet:
 		s.countRequest(action)
-		s.serveQuota(w, r)
+		s.serveAccount(w, r, action, form)
 	default:
 		s.countRequest("unknown")
 		s.writeError(w, &APIError{
 			Status: http.StatusBadRequest, Type: "Sender", Code: "InvalidAction",
-			Message: fmt.Sprintf("Could not find operation %s for version %s (the stand-in knows %s, %s and %s)",
-				action, apiVersion, actionSendEmail, actionSendRawEmail, actionGetSendQuota),
+			Message: fmt.Sprintf("Could not find operation %s for version %s (the stand-in knows %s)",
+				action, apiVersion, strings.Join(actions, ", ")),
 		})
 	}
 }
@@ -113,19 +120,6 @@ func (s *Server) pause(r *http.Request, d Duration) {
 	case <-s.closing:
 	}
 	panic(http.ErrAbortHandler) // how net/http closes a connection without an answer
-}
-
-func (s *Server) serveQuota(w http.ResponseWriter, r *http.Request) {
-	sc := s.faults.pick(actionGetSendQuota, "", nil)
-	if !s.before(w, r, actionGetSendQuota, sc) {
-		return
-	}
-	s.after(r, sc.fault)
-	if sc.fault.Garbage {
-		s.write(w, http.StatusOK, "text/xml", []byte(garbageBody))
-		return
-	}
-	s.writeResult(w, actionGetSendQuota, s.quota())
 }
 
 // quota is what GetSendQuota says: the configured figures, or those of a fault that enforces others.

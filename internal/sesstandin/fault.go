@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
-// AnyAction makes a fault apply to every action, GetSendQuota included.
+// AnyAction makes a fault apply to every action, those that only ask included.
 const AnyAction = "*"
 
 // Fault is a scripted failure. It needs one effect; Delay and AnswerDelay go with any.
 // The first injected fault that applies to a request is the one that fires.
 type Fault struct {
-	// Action is SendEmail, SendRawEmail, GetSendQuota or [AnyAction]. Empty: both sends.
+	// Action is SendEmail, SendRawEmail, GetSendQuota, GetAccountSendingEnabled, GetIdentityVerificationAttributes,
+	// DescribeConfigurationSet or [AnyAction]. Empty: both sends.
 	Action string `json:"action,omitempty"`
 
 	// Match selects mails whose message ID (decoded from the tag message_id) is exactly this, or
@@ -46,6 +49,10 @@ type Fault struct {
 	// Garbage accepts the mail, then answers 200 with a body that cannot be read.
 	Garbage bool `json:"garbage,omitempty"`
 
+	// Negative makes GetAccountSendingEnabled say no, and GetIdentityVerificationAttributes that nothing is verified yet. It
+	// changes no other answer.
+	Negative bool `json:"negative,omitempty"`
+
 	// MaxPerSecond enforces a sending rate in recipients per second over all mails of the account.
 	// GetSendQuota reports it. Default: 0, no such effect.
 	MaxPerSecond float64 `json:"max_per_second,omitempty"`
@@ -66,10 +73,8 @@ func (f Fault) limit() (limit, bool) {
 
 // normalized fills the defaults of the error answer and refuses what makes no sense.
 func (f Fault) normalized() (Fault, error) {
-	switch f.Action {
-	case "", AnyAction, actionSendEmail, actionSendRawEmail, actionGetSendQuota:
-	default:
-		return f, fmt.Errorf("fault action %q: use %s, %s, %s, %q or nothing", f.Action, actionSendEmail, actionSendRawEmail, actionGetSendQuota, AnyAction)
+	if f.Action != "" && f.Action != AnyAction && !slices.Contains(actions, f.Action) {
+		return f, fmt.Errorf("fault action %q: use %s, %q or nothing", f.Action, strings.Join(actions, ", "), AnyAction)
 	}
 	if f.After < 0 || f.Times < 0 || f.Delay < 0 || f.AnswerDelay < 0 || f.MaxPerDay < 0 {
 		return f, errors.New("fault: numbers must not be negative")
@@ -88,11 +93,16 @@ func (f Fault) normalized() (Fault, error) {
 	return f, nil
 }
 
+// asks reports whether the fault is one of an action that only asks.
+func (f Fault) asks() bool { return f.Action != "" && f.Action != AnyAction && !sends(f.Action) }
+
+func sends(action string) bool { return action == actionSendEmail || action == actionSendRawEmail }
+
 // effects counts the effects of which a fault may have one.
 func (f Fault) effects() int {
 	n := 0
 	_, limits := f.limit()
-	for _, has := range []bool{f.Error != nil, f.DropBefore, f.DropAfter, f.Garbage, limits} {
+	for _, has := range []bool{f.Error != nil, f.DropBefore, f.DropAfter, f.Garbage, f.Negative, limits} {
 		if has {
 			n++
 		}
@@ -109,8 +119,10 @@ func (f Fault) oneEffect() error {
 	_, limits := f.limit()
 	switch {
 	case effects > 1:
-		return errors.New("fault: give one of error, drop_before, drop_after, garbage, and a limit")
-	case limits && (f.Action == actionGetSendQuota || f.Delay > 0 || f.AnswerDelay > 0):
+		return errors.New("fault: give one of error, drop_before, drop_after, garbage, negative, and a limit")
+	case f.Negative && f.Action != actionGetSendingEnabled && f.Action != actionGetIdentities:
+		return fmt.Errorf("fault: only %s and %s have a negative answer", actionGetSendingEnabled, actionGetIdentities)
+	case limits && (f.asks() || f.Delay > 0 || f.AnswerDelay > 0):
 		return errors.New("fault: a limit refuses sends, at once")
 	case !f.hasEffect():
 		return errors.New("fault: it has no effect")

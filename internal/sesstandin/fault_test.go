@@ -151,15 +151,17 @@ func TestMatchAndAction(t *testing.T) {
 func TestRefusesSenselessFaults(t *testing.T) {
 	s := start(t, sesstandin.Config{})
 	for name, f := range map[string]sesstandin.Fault{
-		"no effect":        {Times: 1},
-		"two effects":      {DropAfter: true, Garbage: true},
-		"unknown action":   {Action: "Send", DropAfter: true},
-		"negative":         {Times: -1, DropAfter: true},
-		"no code":          {Error: &sesstandin.APIError{Message: "x"}},
-		"no error status":  {Error: &sesstandin.APIError{Code: "X", Status: http.StatusOK}},
-		"bad type":         {Error: &sesstandin.APIError{Code: "X", Type: "sender"}},
-		"rate too low":     {MaxPerSecond: 0.001},
-		"limit with delay": {MaxPerSecond: 1, Delay: 1},
+		"no effect":           {Times: 1},
+		"two effects":         {DropAfter: true, Garbage: true},
+		"unknown action":      {Action: "Send", DropAfter: true},
+		"negative":            {Times: -1, DropAfter: true},
+		"no code":             {Error: &sesstandin.APIError{Message: "x"}},
+		"no error status":     {Error: &sesstandin.APIError{Code: "X", Status: http.StatusOK}},
+		"bad type":            {Error: &sesstandin.APIError{Code: "X", Type: "sender"}},
+		"rate too low":        {MaxPerSecond: 0.001},
+		"limit with delay":    {MaxPerSecond: 1, Delay: 1},
+		"limit of a question": {Action: "GetAccountSendingEnabled", MaxPerSecond: 1},
+		"send that says no":   {Action: "SendRawEmail", Negative: true},
 	} {
 		if _, err := s.Inject(f); err == nil {
 			t.Errorf("%s: no error", name)

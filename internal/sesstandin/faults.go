@@ -106,7 +106,7 @@ func (f Fault) applies(action, messageID string, recipients []string) bool {
 	switch f.Action {
 	case action, AnyAction:
 	case "":
-		if action == actionGetSendQuota {
+		if !sends(action) {
 			return false
 		}
 	default:
