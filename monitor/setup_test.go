@@ -24,11 +24,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
 
-// quick are the smallest thresholds.
+// quick are small thresholds, but so large that a busy machine raises no alarm.
 var quick = Thresholds{
-	NoRelay: least, NoWorker: least, Stalled: least, DatabaseAway: least, TemporalAway: least, OldestRow: least, Stuck: least, Parked: least,
+	NoRelay: soon, NoWorker: soon, Stalled: soon, DatabaseAway: soon, TemporalAway: soon, OldestRow: soon, Stuck: soon, Parked: soon,
 	Failed: 1, Clear: time.Second,
 }
+
+const soon = 5 * time.Second
 
 // fakeTemporal is a Temporal that counts as it is told, and can be away.
 type fakeTemporal struct {

@@ -60,12 +60,12 @@ func TestALateCommitIsOldAndHasNotWaited(t *testing.T) {
 		if _, err := outbox.Enqueue(w.Context(), tx, outbox.Message{EventType: "welcome", Payload: 1}); err != nil {
 			w.Fatal(err)
 		}
-		time.Sleep(2 * least)
+		time.Sleep(2 * soon)
 		if err := tx.Commit(); err != nil {
 			w.Fatal(err)
 		}
-		testdb.Eventually(w, "the row is seen", func() bool { return watch.State().Outbox.Oldest >= 2*least.Seconds() })
-		if s := watch.State(); s.Outbox.Waiting > least.Seconds() {
+		testdb.Eventually(w, "the row is seen", func() bool { return watch.State().Outbox.Oldest >= 2*soon.Seconds() })
+		if s := watch.State(); s.Outbox.Waiting > soon.Seconds() {
 			w.Errorf("it has waited for %.1f s", s.Outbox.Waiting)
 		}
 		if s := watch.State(); len(s.Conditions) != 0 {
@@ -84,9 +84,9 @@ func TestABacklogIsSeenByItsEnd(t *testing.T) {
 			if i%4 == 0 {
 				w.insert(100, fmt.Sprintf("n%02d:", i)) // and new ones come at the end
 			}
-			time.Sleep(least / 20)
+			time.Sleep(soon / 20)
 		}
-		if s := watch.State(); s.Outbox.Waiting < least.Seconds() {
+		if s := watch.State(); s.Outbox.Waiting < soon.Seconds() {
 			w.Errorf("it has been seen waiting for %.1f s only", s.Outbox.Waiting)
 		}
 		w.people.await(w.T, CondOldestRow, 1, 0)

@@ -105,6 +105,8 @@ func (t *teller) begin(ctx context.Context, s *State, c Condition) {
 	var mine bool
 	var err error
 	switch {
+	case t.isBusy(k): // and must not keep others from it for longer
+		return
 	case i < 0:
 		mine, err = t.book.raise(ctx, c)
 	case !s.Raised[i].Told && !s.Raised[i].telling:
@@ -151,6 +153,9 @@ func (t *teller) end(ctx context.Context, s *State, r Raised, m *memory) {
 }
 
 func (t *teller) take(ctx context.Context, k key, told bool, then func()) {
+	if t.isBusy(k) {
+		return
+	}
 	if mine, err := t.book.instead(ctx, k, told); !t.failed(err) && mine {
 		then()
 	}
@@ -229,6 +234,12 @@ func (t *teller) toldAlone(k key) bool {
 	defer t.mu.Unlock()
 	_, told := t.alone[k]
 	return told
+}
+
+func (t *teller) isBusy(k key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy[k]
 }
 
 // inVain reports whether nobody was reached a short while ago.

@@ -19,7 +19,7 @@ func TestWhatOneProcessSeesAloneLasts(t *testing.T) {
 		w.watch(func(c *Config) { c.Client = partitioned })
 		w.watch()
 		w.people.await(w.T, CondTemporal, 1, 0)
-		time.Sleep(2 * least) // long enough for the other to think that it is over
+		time.Sleep(2 * soon) // long enough for the other to think that it is over
 		if begun, over := w.people.of(CondTemporal); begun != 1 || over != 0 {
 			w.Errorf("it began %d times and was over %d times", begun, over)
 		}

@@ -6,16 +6,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oncepost/oncepost/activities"
 	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/serve"
-	"github.com/oncepost/oncepost/internal/telemetry"
 	"github.com/oncepost/oncepost/internal/watching"
-	"github.com/oncepost/oncepost/monitor"
 	"github.com/oncepost/oncepost/starter"
 )
 
@@ -23,12 +20,8 @@ import (
 const callTimeout = 30 * time.Second
 
 type relayCmd struct {
-	config.MySQL    `embed:""`
-	config.Temporal `embed:""`
-	config.Mail     `embed:""`
-	config.Sends    `embed:""`
-	config.Alerts   `embed:""`
-	config.Watch    `embed:""`
+	processFlags `embed:""`
+	sendFlags    `embed:""`
 
 	WithWorker bool          `name:"with-worker" env:"ONCEPOST_RELAY_WITH_WORKER" help:"Run a worker in the same process as well. Workflows then begin at once (eager start)."`
 	Rebind     bool          `name:"rebind" env:"ONCEPOST_RELAY_REBIND" help:"Accept the namespace that is reached now as the outbox's own from now on. Needed once, after the namespace was rebuilt or changed on purpose."`
@@ -43,67 +36,37 @@ func (c *relayCmd) Run(a *app) (err error) {
 	if c.MaxStarts == 0 || c.MaxPage == 0 || c.MaxDelete == 0 || c.MaxPoll == 0 || c.Grace == 0 { // to starter.Config the default
 		return config.UsageError{Err: errors.New("--max-starts, --max-page, --max-delete, --max-poll and --grace must be positive; leave one out for its default")}
 	}
-	if err := errors.Join(c.CheckSends(), c.CheckWatch()); err != nil {
+	if err := c.CheckSends(); err != nil {
 		return err
 	}
-	tracing, err := telemetry.Start(a.ctx, telemetry.Config{Service: "oncepost-relay", Version: versionText(), Logger: a.logger})
-	if err != nil {
-		return err
-	}
-	defer tracing.Stop()
-	registry := prometheus.NewRegistry()
-	sdkMetrics, err := watching.SDKMetrics(registry)
-	if err != nil {
-		return err
-	}
-	temporal, namespace, err := c.Dial(a.logger, sdkMetrics, tracing.Client)
-	if err != nil {
-		return err
-	}
-	defer temporal.Close()
 	var acts *activities.Activities
-	if c.WithWorker { // its configuration too is checked before anything is waited for
-		if acts, err = c.Activities(a.ctx, a.logger); err != nil {
-			return err
+	on, err := c.connect(a, "oncepost-relay", func() (err error) {
+		if c.WithWorker {
+			acts, err = c.Activities(a.ctx, a.logger)
 		}
-	}
-	alerter, err := c.Alerter(a.logger)
-	if err != nil {
 		return err
-	}
-	db, err := c.AwaitMigrated(a.ctx, a.logger, c.DatabaseAway, monitor.ByAlert(alerter))
-	if err != nil {
-		return unlessStopped(a, err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	relay, err := c.relay(a, db, temporal, namespace)
-	if err != nil {
-		return err
-	}
-	var tally *serve.Tally
-	if c.WithWorker {
-		tally = &serve.Tally{}
-	}
-	w, err := watching.New(watching.Config{
-		Watch: c.Watch, DB: db, Client: temporal, Namespace: namespace, Version: versionText(), Logger: a.logger, Alerter: alerter,
-		Relay: relay, Tally: tally, Registry: registry,
 	})
+	if on == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	if on.Relay, err = c.relay(a, on.DB, on.Client, on.Namespace); err != nil {
+		return err
+	}
+	if c.WithWorker {
+		on.Tally = &serve.Tally{}
+	}
+	w, err := watching.New(on.Config)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(a.ctx)
 	if c.WithWorker {
-		group.Go(func() error {
-			return serve.Run(ctx, serve.Config{
-				Client: temporal, Namespace: namespace, DB: db, Activities: acts, MaxSends: c.MaxSends, Logger: a.logger,
-				Alerter: alerter, Tally: tally,
-				Rate: serve.Rate{Fixed: c.Rate, Share: c.Share},
-			})
-		})
+		group.Go(func() error { return serve.Run(ctx, c.serving(on, acts)) })
 	}
-	group.Go(func() error { return relay.Run(ctx) })
+	group.Go(func() error { return on.Relay.Run(ctx) })
 	group.Go(func() error { return w.Run(ctx) })
-	a.logger.Info("relay running", "namespace", namespace, "with_worker", c.WithWorker)
+	a.logger.Info("relay running", "namespace", on.Namespace, "with_worker", c.WithWorker)
 	return group.Wait()
 }
 
@@ -113,14 +76,6 @@ func (c *relayCmd) relay(a *app, db *sql.DB, t client.Client, namespace string) 
 			MaxStarts: c.MaxStarts, MaxPage: c.MaxPage, MaxDelete: c.MaxDelete, MaxPoll: c.MaxPoll, Grace: c.Grace,
 			Rebind: c.Rebind, Logger: a.logger,
 		})
-}
-
-// unlessStopped drops the error of a wait that a signal has ended.
-func unlessStopped(a *app, err error) error {
-	if a.ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func withTimeout(a *app, d time.Duration) (context.Context, context.CancelFunc) {

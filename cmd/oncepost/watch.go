@@ -3,18 +3,11 @@ package main
 import (
 	"errors"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/oncepost/oncepost/internal/config"
 	"github.com/oncepost/oncepost/internal/watching"
-	"github.com/oncepost/oncepost/monitor"
 )
 
 type watchCmd struct {
-	config.MySQL    `embed:""`
-	config.Temporal `embed:""`
-	config.Alerts   `embed:""`
-	config.Watch    `embed:""`
+	processFlags `embed:""`
 }
 
 // Help is what kong prints below the summary.
@@ -25,34 +18,15 @@ Of each condition one process of all tells people, once when it begins and once 
 }
 
 func (c *watchCmd) Run(a *app) (err error) {
-	if err := c.CheckWatch(); err != nil {
+	on, err := c.connect(a, "oncepost-watch", func() error { return nil })
+	if on == nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	sdkMetrics, err := watching.SDKMetrics(registry)
+	defer func() { err = errors.Join(err, on.close()) }()
+	w, err := watching.New(on.Config)
 	if err != nil {
 		return err
 	}
-	temporal, namespace, err := c.Dial(a.logger, sdkMetrics)
-	if err != nil {
-		return err
-	}
-	defer temporal.Close()
-	alerter, err := c.Alerter(a.logger)
-	if err != nil {
-		return err
-	}
-	db, err := c.AwaitMigrated(a.ctx, a.logger, c.DatabaseAway, monitor.ByAlert(alerter))
-	if err != nil {
-		return unlessStopped(a, err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	w, err := watching.New(watching.Config{
-		Watch: c.Watch, DB: db, Client: temporal, Namespace: namespace, Version: versionText(), Logger: a.logger, Alerter: alerter, Registry: registry,
-	})
-	if err != nil {
-		return err
-	}
-	a.logger.Info("watch running", "namespace", namespace)
+	a.logger.Info("watch running", "namespace", on.Namespace)
 	return w.Run(a.ctx)
 }
