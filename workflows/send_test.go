@@ -99,6 +99,8 @@ func (s *sends) environment() *testsuite.TestWorkflowEnvironment {
 	s.env.RegisterActivityWithOptions(s.Settle, activity.RegisterOptions{Name: "Settle"})
 	s.env.RegisterActivityWithOptions(s.Authorise, activity.RegisterOptions{Name: "Authorise"})
 	s.env.RegisterActivity(&activities.Reports{Parked: func(_ context.Context, p activities.Parked) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.reports = append(s.reports, p)
 		return s.reportErr
 	}})
