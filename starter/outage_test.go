@@ -181,12 +181,13 @@ func TestNothingIsHeldDuringAStart(t *testing.T) { // scenario 7
 }
 
 // noneOpen sees to it that no transaction in the test's database stays open. Reads are transactions too, for a moment; the server's
-// clock counts whole seconds here. (The server may still have one of another test that it has ended.)
+// clock counts whole seconds here. (It may still have one of another test that it has ended. And MariaDB shows the very first read of a
+// table, which has long been answered and in which nothing was begun, as one that runs.)
 func noneOpen(t *testing.T, s *testdb.Schema) {
 	t.Helper()
 	open := testdb.Column[string](t, s.DB, `SELECT CONCAT_WS(' ', p.id, p.command, t.trx_state, t.trx_started, t.trx_query)
  FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
- WHERE p.db = ? AND t.trx_started < NOW() - INTERVAL 1 SECOND`, s.Name)
+ WHERE p.db = ? AND t.trx_autocommit_non_locking = 0 AND t.trx_started < NOW() - INTERVAL 1 SECOND`, s.Name)
 	if len(open) > 0 {
 		t.Fatalf("transactions are open while starts hang: %q", open)
 	}
