@@ -14,5 +14,5 @@ done < <(go list -test -f '{{if .ForTest}}{{.ForTest}}{{else}}{{.ImportPath}}{{e
 echo "test: ${#race[@]} packages with -race, then ${#plain[@]} that link the Temporal server" >&2
 status=0
 go test -race -p 2 -parallel 6 -timeout 20m "$@" "${race[@]}" || status=$?
-go test -p 2 -parallel 6 -timeout 20m "$@" "${plain[@]}" || status=$?
+go test -p 1 -parallel 6 -timeout 20m "$@" "${plain[@]}" || status=$?
 exit "$status"

@@ -92,7 +92,7 @@ func TestHostsWithWrongClocks(t *testing.T) { // scenario 8
 	on(-600, "watch")
 	on(600, "watch")
 	healthy := func(seconds int) bool { return on(seconds, "status").exit() == 0 }
-	until(t, "all is well", func() bool { return healthy(600) && healthy(-600) })
+	testdb.Eventually(t, "all is well", func() bool { return healthy(600) && healthy(-600) })
 
 	const delay = 6 * time.Second
 	due := testdb.Value[string](t, w.schema.DB, fmt.Sprintf("SELECT CAST(NOW(6) + INTERVAL %d SECOND AS CHAR)", int(delay.Seconds())))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/oncepost/oncepost/internal/testdb"
 	"github.com/oncepost/oncepost/internal/testnet"
@@ -64,7 +65,11 @@ func TestShippedMetricsExistAndMove(t *testing.T) {
 	look := func() { seen.add(t, watch) }
 	sees := func(what string, holds func() bool) {
 		t.Helper()
-		until(t, what, func() bool { look(); return holds() })
+		testdb.Eventually(t, what, func() bool { // a connection that went silent takes its time
+			time.Sleep(10 * time.Millisecond)
+			look()
+			return holds()
+		})
 	}
 	value := func(series string) func() bool {
 		return func() bool { _, body := fetch(t, watch+"metrics"); return strings.Contains(body, "\n"+series+"\n") }

@@ -114,7 +114,7 @@ func TestDeathsAreTold(t *testing.T) {
 			t.Parallel()
 			w := newWatched(t, testdb.NewSchema(t, testdb.Flavours()[0]))
 			relay, worker := w.start("oncepost", "relay"), w.start("oncepost", "worker")
-			until(t, "all is well", func() bool { code, _ := run(t, w.env, "oncepost", "status"); return code == 0 })
+			testdb.Eventually(t, "all is well", func() bool { code, _ := run(t, w.env, "oncepost", "status"); return code == 0 })
 			c.dies(w, relay, worker)
 			w.heard("[alert] oncepost: " + c.title)
 			c.lives(w, relay, worker)
@@ -166,11 +166,11 @@ func TestStatusAndProbes(t *testing.T) {
 	}
 	both := w.start("oncepost", "relay", "--with-worker")
 	page := both.page()
-	until(t, "ready", func() bool { code, _ := fetch(t, page+"readyz"); return code == http.StatusOK })
+	testdb.Eventually(t, "ready", func() bool { code, _ := fetch(t, page+"readyz"); return code == http.StatusOK })
 	w.mails(len(w.enqueue(3)))
-	until(t, "all is well", func() bool { code, _ = run(t, w.env, "oncepost", "status"); return code == 0 })
+	testdb.Eventually(t, "all is well", func() bool { code, _ = run(t, w.env, "oncepost", "status"); return code == 0 })
 	var s monitor.State
-	until(t, "three mails are counted", func() bool {
+	testdb.Eventually(t, "three mails are counted", func() bool {
 		_, out = run(t, w.env, "oncepost", "status", "--json")
 		if err := json.Unmarshal([]byte(out), &s); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -185,7 +185,7 @@ func TestStatusAndProbes(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	w.flows.Set(testnet.Refuse)
-	until(t, "not ready", func() bool {
+	testdb.Eventually(t, "not ready", func() bool {
 		code, body := fetch(t, page+"readyz")
 		return code == 503 && strings.Contains(body, "Temporal")
 	})
@@ -208,7 +208,7 @@ func TestStatusPage(t *testing.T) {
 	// The page loads itself anew every 5 seconds: what it is to show is waited for elsewhere.
 	shows := func(conditions int) {
 		t.Helper()
-		until(t, "conditions", func() bool {
+		testdb.Eventually(t, "conditions", func() bool {
 			var s monitor.State
 			_, body := fetch(t, page+"status.json")
 			return json.Unmarshal([]byte(body), &s) == nil && len(s.All()) == conditions && s.Shards[31].Owner != "" && len(s.Queues) > 0
