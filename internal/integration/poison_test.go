@@ -67,7 +67,7 @@ func TestPoisonThatTemporalItselfRefuses(t *testing.T) {
 		if _, err := c.DescribeWorkflowExecution(t.Context(), poison, ""); !errors.As(err, &unknown) {
 			t.Errorf("Temporal knows of it: %v", err)
 		}
-		if st := relay.Stats(); st.Started != 999 || st.Failed != 1 {
+		if st := relay.Stats(); st.Started+st.Duplicates != 999 || st.Failed != 1 { // an answer may be late, and the start made again
 			t.Errorf("stats: %+v", st)
 		}
 	})
