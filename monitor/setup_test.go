@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
 // quick are small thresholds, but so large that a busy machine raises no alarm.
 var quick = Thresholds{
 	NoRelay: soon, NoWorker: soon, Stalled: soon, DatabaseAway: soon, TemporalAway: soon, OldestRow: soon, Stuck: soon, Parked: soon,
-	Failed: 1, Clear: time.Second,
+	Failed: 1, Clear: 2 * time.Second, // longer than the pause between two looks
 }
 
 const soon = 5 * time.Second

@@ -39,7 +39,7 @@ func TestTemporalIsAway(t *testing.T) {
 					ms[i] = welcome(fmt.Sprintf("m:%03d", i))
 				}
 				enqueue(t, s, ms...)
-				relay, conds, _ := runRelay(t, s.DSN, client, ns, starter.Config{StartTimeout: 3 * time.Second})
+				relay, conds, _ := runRelay(t, s.DSN, client, ns, starter.Config{StartTimeout: time.Second})
 				testdb.Eventually(t, "a part has started", func() bool { return relay.Stats().Started >= c.before })
 				proxy.Set(c.mode)
 				conds.await(t, starter.CondTemporal)
