@@ -152,7 +152,7 @@ func notMade(gate string, rest []check) Finding {
 	for i, c := range rest {
 		names[i] = c.name
 	}
-	server, _, _ := strings.Cut(gate, ".")
+	server, _, _ := strings.Cut(gate, ".") // all of it where there is no dot
 	return Finding{
 		Check: server + ".rest", Severity: Note, Text: fmt.Sprintf("not checked, because of %s: %s", gate, strings.Join(names, ", ")),
 		Do: "put that right first, and run oncepost doctor again",

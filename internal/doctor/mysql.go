@@ -85,8 +85,8 @@ func (d *database) supported(context.Context) ([]Finding, error) {
 
 // parseVersion reads the first three numbers of VERSION(). MariaDB puts 5.5.5- in front for old replicas.
 func parseVersion(s string) (v [3]int, err error) {
-	numbers, _, _ := strings.Cut(strings.TrimPrefix(s, "5.5.5-"), "-")
-	parts := strings.SplitN(numbers, ".", 4) // Aurora has more behind
+	numbers, _, _ := strings.Cut(strings.TrimPrefix(s, "5.5.5-"), "-") // all of it where there is no suffix
+	parts := strings.SplitN(numbers, ".", 4)                           // Aurora has more behind
 	for i := range min(len(parts), len(v)) {
 		if v[i], err = strconv.Atoi(parts[i]); err != nil {
 			return v, fmt.Errorf("the version %q cannot be read", s)
