@@ -66,7 +66,6 @@ func TestTheLedgerIsAwayWhileSESAnswers(t *testing.T) {
 				<-gone
 				time.Sleep(away)
 				proxy.Set(testnet.Pass)
-				proxy.Break()
 				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a parked one would never end
 				defer cancel()
 				var r workflows.Result

@@ -18,7 +18,8 @@ type Mode int
 const (
 	// Pass them on.
 	Pass Mode = iota
-	// Silent takes connections, keeps them open, and passes nothing on, not even their end.
+	// Silent takes connections, keeps them open, and passes nothing on, not even their end. What is sent meanwhile arrives
+	// once they pass again, as TCP has it: a stream never has a gap.
 	Silent
 	// Refuse closes all there are, and each that comes.
 	Refuse
@@ -30,6 +31,7 @@ type Proxy struct {
 	target   func() string
 
 	mu     sync.Mutex
+	heard  *sync.Cond // the mode is not Silent any more
 	mode   Mode
 	halve  int // see HalveAnswer
 	halved chan struct{}
@@ -44,6 +46,7 @@ func New(t testing.TB, target func() string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{listener: l, target: target}
+	p.heard = sync.NewCond(&p.mu)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -62,16 +65,10 @@ func (p *Proxy) Set(m Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mode = m
+	p.heard.Broadcast()
 	if m == Refuse {
 		p.closeAll()
 	}
-}
-
-// Break closes all connections there are.
-func (p *Proxy) Break() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closeAll()
 }
 
 func (p *Proxy) closeAll() {
@@ -131,14 +128,14 @@ func (p *Proxy) pipe(to, from net.Conn, cut *atomic.Bool, answers bool) {
 			_, _ = to.Write(buf[:n/2]) // an end of the connection shows at the next read
 			continue
 		}
-		pass := !cut.Load() && p.passes()
-		if n > 0 && pass {
+		p.waitHeard()
+		if n > 0 && !cut.Load() {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
 			}
 		}
 		if err != nil {
-			if pass {
+			if !cut.Load() {
 				_ = to.Close() // it may have ended by itself
 			}
 			return
@@ -146,10 +143,12 @@ func (p *Proxy) pipe(to, from net.Conn, cut *atomic.Bool, answers bool) {
 	}
 }
 
-func (p *Proxy) passes() bool {
+func (p *Proxy) waitHeard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mode != Silent
+	for p.mode == Silent {
+		p.heard.Wait()
+	}
 }
 
 func (p *Proxy) halves(n int) bool {
