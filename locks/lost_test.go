@@ -75,7 +75,6 @@ func TestALockThatIsNotOursAnyMore(t *testing.T) {
 func TestAShortWaitTimeout(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		cfg, err := mysql.ParseDSN(s.DSN)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +114,6 @@ func proxied(t *testing.T, s *testdb.Schema) (*Locker, *told, *testnet.Proxy) {
 func TestACutNetwork(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		l, r, proxy := proxied(t, s)
 		other, _ := locker(t, s.DB, 0)
 		waited := make(chan time.Time, 1)
@@ -199,7 +197,6 @@ func TestTheFirstAnswerIsLost(t *testing.T) {
 func TestASilentServer(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		l, _, proxy := proxied(t, s)
 		l.with(t, "a", func(context.Context) {})
 		proxy.Set(testnet.Silent)

@@ -129,7 +129,6 @@ func TestSerialisation(t *testing.T) {
 func TestAHolderThatDies(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		for signal, most := range map[syscall.Signal]time.Duration{syscall.SIGKILL: leastTimeout - time.Second, syscall.SIGSTOP: leastTimeout + 2*time.Second} {
 			l, _ := locker(t, s.DB, 0)
 			holder := start(t, s, "hold", true)

@@ -130,7 +130,6 @@ func TestAThousandRefusals(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		l, r := locker(t, s.DB, 0)
 		held, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
@@ -335,7 +334,6 @@ func TestKey(t *testing.T) {
 func TestNestedWaitsLoseNothing(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		l, r := locker(t, s.DB, leastTimeout)
 		other, _ := locker(t, testdb.Open(t, s.DSN), 0)
 		other.with(t, "b", func(context.Context) {

@@ -196,7 +196,6 @@ func eachWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	t.Parallel() // it waits, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		f(newWorld(t, s))
 	})
 }

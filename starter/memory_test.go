@@ -60,16 +60,17 @@ func TestMemoryIsBounded(t *testing.T) { // scenario 40
 	}{
 		// Beside the payloads, each of the loads has a row in the driver's hands.
 		"rows of 1 MiB": {
-			rows: 300, size: 1 << 20, payloads: 16 << 20, heap: (16 + 2*maxLoads) << 20, pause: 250 * time.Millisecond,
+			rows: 150, size: 1 << 20, payloads: 16 << 20, heap: (16 + 2*maxLoads) << 20, pause: 250 * time.Millisecond,
 		},
 		// The largest that come with their page, where no number of rows is a bound: one lane, and the page to fill it.
 		"rows of 8 KiB": {
-			rows: 16_000, size: outbox.InlineSize, payloads: 64 * outbox.InlineSize, heap: 3 * pageBytes, pause: 20 * time.Millisecond,
+			rows: 8_000, size: outbox.InlineSize, payloads: 64 * outbox.InlineSize, heap: 3 * pageBytes, pause: 20 * time.Millisecond,
 			cfg: Config{MaxPage: 1_000_000, MaxStarts: 64, FixedSizes: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+			testdb.EachAlone(t, func(t *testing.T, s *testdb.Schema) {
+				migrated(t, s)
 				fill(t, s, c.rows, c.size)
 				cfg := quick()
 				cfg.MaxPage, cfg.MaxStarts, cfg.FixedSizes = c.cfg.MaxPage, c.cfg.MaxStarts, c.cfg.FixedSizes

@@ -65,6 +65,7 @@ func TestAlertExitCodes(t *testing.T) {
 
 // Standard input that never ends does not hold an alert up.
 func TestAlertWithAnInputThatHangs(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	env, ses := alertEnv(t)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -95,6 +96,7 @@ func TestAlertHelpIsWhole(t *testing.T) {
 
 // TestAParkedMailAlerts: a held mail whose answer is lost is told by log and alert.
 func TestAParkedMailAlerts(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	for _, args := range [][]string{{"worker"}, {"relay", "--with-worker"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			w := one(t)
@@ -119,6 +121,7 @@ func TestAParkedMailAlerts(t *testing.T) {
 // TestAPausedAccountAlerts: scenario 46, with the account of the mails and that of the alerts paused. The webhook and the error log
 // carry the alert, no message is spent, and after it is put right a person need not wait for the trial.
 func TestAPausedAccountAlerts(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := one(t)
 	w.must("migrate")
 	env, ses := alertEnv(t)
@@ -142,6 +145,7 @@ func TestAPausedAccountAlerts(t *testing.T) {
 
 // The quota of the day is used up: scenario 22's alert, through an account of the alerts' own.
 func TestAUsedUpQuotaAlerts(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := one(t)
 	w.must("migrate")
 	env, ses := alertEnv(t)

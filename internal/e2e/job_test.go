@@ -48,6 +48,7 @@ func TestJobOncePer(t *testing.T) {
 }
 
 func TestJobExitCodes(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachJob(t, func(t *testing.T, _ *testdb.Schema, env []string) {
 		for _, c := range []struct {
 			code  int
@@ -92,6 +93,7 @@ func jobHolder(t *testing.T, s *testdb.Schema, name string) (id int64) {
 
 // Without a period a job runs each time, and not beside itself.
 func TestJobNotBesideItself(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachJob(t, func(t *testing.T, s *testdb.Schema, env []string) {
 		first := start(t, env, "oncepost", job("a", "--", "sh", "-c", "echo began; sleep 2")...)
 		first.await("began")
@@ -108,6 +110,7 @@ func TestJobNotBesideItself(t *testing.T) {
 
 // Another period's run is not this one's: it is waited for, or this one's is an error.
 func TestJobOfAnotherPeriod(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachJob(t, func(t *testing.T, s *testdb.Schema, env []string) {
 		first := start(t, env, "oncepost", job("a", "--period=07h", "--", "sh", "-c", "echo began; sleep 2")...)
 		first.await("began")
@@ -120,6 +123,7 @@ func TestJobOfAnotherPeriod(t *testing.T) {
 
 // A child has the time of --kill-after too, after the command itself has gone.
 func TestJobLetsChildrenEnd(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN="+testdb.NewSchema(t, testdb.Flavours()[0]).DSN)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
 		p := start(t, env, "oncepost", job("a", "--", "sh", "-c", `sh -c 'trap "sleep 1; echo tidied up; exit 0" TERM; echo began; while :; do sleep 0.1; done' & wait`)...)
@@ -135,6 +139,7 @@ func TestJobLetsChildrenEnd(t *testing.T) {
 
 // The command and its children get SIGTERM when the lock is lost, and people hear of it.
 func TestJobLosesItsLock(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachJob(t, func(t *testing.T, s *testdb.Schema, env []string) {
 		alerts, ses := alertEnv(t)
 		p := start(t, append(env, alerts...), "oncepost", job("a", "--once-per=day", "--lock-timeout=3s", "--", "sh", "-c",
@@ -158,6 +163,7 @@ func TestJobLosesItsLock(t *testing.T) {
 
 // One that ignores SIGTERM gets SIGKILL; so does a child that it leaves behind.
 func TestJobIgnoresSIGTERM(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	env := append(baseEnv(t), "ONCEPOST_MYSQL_DSN="+testdb.NewSchema(t, testdb.Flavours()[0]).DSN)
 	p := start(t, env, "oncepost", job("a", "--kill-after=500ms", "--", "sh", "-c", `trap '' TERM; echo began; sh -c 'while :; do sleep 0.1; done'`)...)
 	p.await("began")
@@ -175,6 +181,7 @@ func TestJobIgnoresSIGTERM(t *testing.T) {
 
 // oncepost itself is killed: the command gets SIGTERM, and the run counts as crashed, for a person or for --take-over.
 func TestJobCrashes(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	eachJob(t, func(t *testing.T, s *testdb.Schema, env []string) {
 		p := start(t, env, "oncepost", job("a", "--once-per=day", "--", "sh", "-c", "echo began; exec sleep 600")...)
 		p.await("began")

@@ -22,7 +22,6 @@ const paymentFailed = `{"subscription_id":"sub_9","amount":"12.50","currency":"E
 func TestAWorkerKilledAfterTheAnswer(t *testing.T) {
 	t.Parallel() // it waits for a claim to expire, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		workerKilledAfterTheAnswer(t, newWorld(t, s))
 	})
 }
@@ -93,7 +92,6 @@ func TestARollingRestartOfWorkers(t *testing.T) {
 func TestOneDecisionAndSIGKILL(t *testing.T) {
 	t.Parallel() // it waits for a claim to expire, most of the time
 	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel()
 		w := newWorld(t, s)
 		w.must("migrate")
 		w.start("oncepost", "relay").await("relay running")

@@ -13,6 +13,7 @@ import (
 // A relay that is killed in the middle of its work leaves nothing behind that the next one does not finish, and repeats
 // nothing.
 func TestRelayKilledMidway(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	const n = 500
 	w := one(t)
 	w.must("migrate")
@@ -33,6 +34,7 @@ func TestRelayKilledMidway(t *testing.T) {
 // Scenario 6: one of two relays is stopped while messages flow. It ends within its grace period, the other one takes its
 // shards, and every message is started once.
 func TestRelayHandsOver(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	const before, after = 150, 150
 	w := one(t)
 	w.must("migrate")
@@ -62,6 +64,7 @@ func TestRelayHandsOver(t *testing.T) {
 
 // Scenario 4: while Temporal cannot be reached the rows wait, and none is failed; when it can be, all start.
 func TestRowsWaitForTemporal(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	const n = 200
 	w := one(t)
 	w.must("migrate")
@@ -81,6 +84,7 @@ func TestRowsWaitForTemporal(t *testing.T) {
 
 // A relay with a worker, and a worker alone, that are started before their namespace stay, say so, and serve once it is there.
 func TestNamespaceComesLater(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	for _, args := range [][]string{{"relay", "--with-worker"}, {"worker"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			w := one(t)

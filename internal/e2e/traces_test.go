@@ -55,6 +55,7 @@ func TestProgramsTrace(t *testing.T) {
 
 // A collector that is away holds nothing up; without variables nothing is said of traces; variables that make no sense stop the start.
 func TestTracesDoNoHarm(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	w := one(t)
 	w.must("migrate")
 	plain := w.env

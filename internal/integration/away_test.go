@@ -14,6 +14,7 @@ import (
 // TestTemporalIsAway: scenario 4. It goes while the relay works, or has never answered; it closes connections, or takes them
 // and says nothing. Messages wait, 1,000 of them in the first case, and all start when it is back.
 func TestTemporalIsAway(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	temporal := newTemporal(t, attributes)
 	for i, c := range []struct {
 		name   string
@@ -21,13 +22,12 @@ func TestTemporalIsAway(t *testing.T) {
 		before int64 // started before it goes
 		rows   int
 	}{
-		{"it refuses connections in the middle of the work", testnet.Refuse, 200, 1000},
+		{"it refuses connections in the middle of the work", testnet.Refuse, 100, 400},
 		{"it goes silent in the middle of the work", testnet.Silent, 100, 400},
 		{"it takes connections and never answers", testnet.Silent, 0, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			migrated(t, func(t *testing.T, s *testdb.Schema) {
-				t.Parallel() // it waits, much of the time
 				proxy := testnet.New(t, temporal.FrontendAddr)
 				if c.before == 0 {
 					proxy.Set(c.mode)

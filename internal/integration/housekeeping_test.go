@@ -18,7 +18,6 @@ import (
 func TestHousekeeping(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		w.hire(w.mailer)
 		w.hire(w.mailer)  // the Schedule of another worker stays as it is
 		const many = 1100 // several batches

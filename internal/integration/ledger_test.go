@@ -39,7 +39,6 @@ func TestTheLedgerIsAwayWhileSESAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			migrated(t, func(t *testing.T, s *testdb.Schema) {
-				t.Parallel()
 				ns, c := newNamespace(t, temporal, s, "ledger-"+name, 24*time.Hour)
 				cfg, err := mysql.ParseDSN(s.DSN)
 				if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,8 +36,19 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runCashier(strings.Split(args, "\n")))
 		os.Exit(1)
 	}
-	os.Exit(testdb.Main(m))
+	code := testdb.Main(m)
+	stopping.Wait()
+	if stopFailed.Load() {
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
+
+// A Temporal takes a second to stop, mostly waiting. The next test need not wait for that.
+var (
+	stopping   sync.WaitGroup
+	stopFailed atomic.Bool
+)
 
 var attributes = map[string]enumspb.IndexedValueType{
 	schemas.AttributeState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
@@ -55,10 +67,14 @@ func startTemporal(t *testing.T, o devtemporal.Options) *devtemporal.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := t.Name()
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		stopping.Go(func() {
+			if err := server.Stop(); err != nil {
+				stopFailed.Store(true)
+				fmt.Fprintf(os.Stderr, "%s: stop Temporal: %v\n", name, err)
+			}
+		})
 	})
 	return server
 }

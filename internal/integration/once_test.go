@@ -106,7 +106,6 @@ func TestOnceAndSIGKILL(t *testing.T) {
 	t.Parallel()
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel() // it waits for a claim to end
 		ns, c := newNamespace(t, temporal, s, "cashier", 24*time.Hour)
 		runRelay(t, s.DSN, c, ns, starter.Config{})
 		onceAndSIGKILL(&world{t: t, s: s, c: c, namespace: ns}, temporal.FrontendAddr())

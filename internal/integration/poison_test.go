@@ -25,6 +25,7 @@ func noted(workflow.Context, converter.RawValue, schemas.Envelope) error { retur
 // TestPoisonThatTemporalItselfRefuses: scenario 3. The first message is larger than this Temporal takes, and good for all
 // that the table knows; the 999 behind it run to their ends.
 func TestPoisonThatTemporalItselfRefuses(t *testing.T) {
+	t.Parallel() // it waits, most of the time
 	temporal := startTemporal(t, devtemporal.Options{SearchAttributes: attributes, DynamicConfig: map[string]any{
 		"limit.blobSize.error": 64 << 10, "limit.blobSize.warn": 32 << 10,
 	}})

@@ -70,7 +70,6 @@ func rated(r serve.Rate) func(*serve.Config) {
 func TestTheAccountsRate(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		w.allow(14)
 		crews := []*crew{w.hire(w.mailer, rated(serve.Rate{})), w.hire(w.mailer, rated(serve.Rate{}))}
 		w.awaitLimit(14 * 0.9)
@@ -96,7 +95,6 @@ func TestTheAccountsRate(t *testing.T) {
 func TestAGivenRate(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		w.allow(14)
 		three, none := 3.0, 0.0
 		for _, c := range []struct {
@@ -114,7 +112,6 @@ func TestAGivenRate(t *testing.T) {
 func TestDifferentRates(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		three, five := 3.0, 5.0
 		w.hire(w.mailer, rated(serve.Rate{Fixed: &three}))
 		w.awaitLimit(3)
@@ -132,7 +129,6 @@ func TestDifferentRates(t *testing.T) {
 func TestARefusedRate(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		var refusals atomic.Int64
 		var open atomic.Bool
 		refuse := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -157,7 +153,6 @@ func TestARefusedRate(t *testing.T) {
 func TestNoRightToReadTheRate(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		if _, err := w.standin.Inject(sesstandin.Fault{Action: "GetSendQuota", Error: &sesstandin.APIError{Code: "AccessDenied", Status: 403}}); err != nil {
 			w.t.Fatal(err)
 		}

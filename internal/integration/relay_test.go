@@ -260,7 +260,6 @@ func TestEveryStartAnswersInvalidArgument(t *testing.T) {
 	const lasts, look = 20 * time.Second, 100 * time.Millisecond
 	temporal := newTemporal(t, attributes)
 	migrated(t, func(t *testing.T, s *testdb.Schema) {
-		t.Parallel() // it waits, most of the time
 		var wrong atomic.Bool
 		var refused atomic.Int64
 		wrong.Store(true)

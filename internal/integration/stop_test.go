@@ -167,7 +167,6 @@ func (w *world) mailsByMessage() map[string]int {
 func TestSendingPausedStopsEverything(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		w.fault("paused", 0)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		ids := w.enqueueMany(20)
@@ -191,7 +190,6 @@ func TestSendingPausedStopsEverything(t *testing.T) {
 func TestTheDailyQuotaStopsSending(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		testdb.Eventually(w.t, "the first looks at the quota", func() bool { return w.requests("GetSendQuota") >= len(crews) })
 		w.fault("daily-quota", 0)
@@ -216,7 +214,6 @@ func TestTheDailyQuotaStopsSending(t *testing.T) {
 func TestTheDailyQuotaThatCannotBeRead(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		if _, err := w.standin.Inject(sesstandin.Fault{Action: "GetSendQuota", Error: &sesstandin.APIError{Code: "AccessDenied", Status: 403}}); err != nil {
 			w.t.Fatal(err)
 		}
@@ -236,7 +233,6 @@ func TestTheDailyQuotaThatCannotBeRead(t *testing.T) {
 func TestEveryReplyIsLost(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		w.losing.Store(true)
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		var all []outbox.Message
@@ -306,7 +302,6 @@ func (k *keyed) Send(ctx context.Context, m activities.Mail) activities.Answer {
 func TestRefusedCredentialsStopTheirWorkers(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		long := func(c *serve.Config) { c.Stops.Lease, c.Stops.MaxLease = time.Minute, time.Minute }
 		old := &keyed{Mailer: w.mailer, Account: w.mailer, key: "old"}
 		old.refused.Store(true)
@@ -330,7 +325,6 @@ func TestRefusedCredentialsStopTheirWorkers(t *testing.T) {
 func TestAPersonStopsSending(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		crews := []*crew{w.hire(w.mailer), w.hire(w.mailer)}
 		if err := crews[0].db.StopBy(w.t.Context(), "someone", "wrong prices"); err != nil {
 			w.t.Fatal(err)
@@ -388,7 +382,6 @@ func (c *crew) resume() {
 func TestAStopHoldsUpNoRegistration(t *testing.T) {
 	t.Parallel()
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		c := w.hire(w.mailer)
 		enqueue(w.t, w.s, paymentFailedRemind("payment", "1h"))
 		testdb.Eventually(w.t, "the first mail", func() bool { return w.mails() == 1 })
@@ -409,7 +402,6 @@ func TestAStopHoldsUpNoRegistration(t *testing.T) {
 func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		c := w.hireStopped()
 		enqueue(w.t, w.s, paymentFailedRemind("payment_failed_withdrawn", "1h"))
 		w.awaitPendingSend("payment_failed_withdrawn")
@@ -432,7 +424,6 @@ func TestARegistrationWithdrawsAWaitingMail(t *testing.T) {
 func TestARegistrationDuringASend(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachWorld(t, func(w *world) {
-		w.t.Parallel()
 		for _, c := range []struct {
 			id    string
 			error *sesstandin.APIError
@@ -459,7 +450,6 @@ func TestARegistrationDuringASend(t *testing.T) {
 func TestACancelledWorkflowSendsNothing(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	eachUnmanned(t, 24*time.Hour, func(w *world) {
-		w.t.Parallel()
 		c := w.hireStopped()
 		enqueue(w.t, w.s, paymentFailedRemind("cancelled", "1h"))
 		w.awaitPendingSend("cancelled")

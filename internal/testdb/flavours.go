@@ -29,8 +29,21 @@ func flavours() ([]mysqlserver.Flavour, error) {
 	return []mysqlserver.Flavour{f}, nil
 }
 
-// Each runs test as a subtest per flavour, each with a fresh, empty database.
+// Each runs test as a subtest per flavour, both at once, each with a fresh, empty database, and returns when both have ended.
 func Each(t *testing.T, test func(t *testing.T, s *Schema)) {
+	t.Helper()
+	t.Run("on", func(t *testing.T) {
+		for _, f := range Flavours() {
+			t.Run(string(f), func(t *testing.T) {
+				t.Parallel()
+				test(t, NewSchema(t, f))
+			})
+		}
+	})
+}
+
+// EachAlone is Each for a test of what the whole process does: its memory, or how long something takes. One follows the other.
+func EachAlone(t *testing.T, test func(t *testing.T, s *Schema)) {
 	t.Helper()
 	for _, f := range Flavours() {
 		t.Run(string(f), func(t *testing.T) { test(t, NewSchema(t, f)) })
