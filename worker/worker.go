@@ -220,7 +220,7 @@ func newSends(cfg Config, mailer activities.Mailer, slots int, fatal chan<- erro
 func LogParked(l *slog.Logger) func(context.Context, activities.Parked) error {
 	return func(_ context.Context, p activities.Parked) error {
 		l.Error("parked: a person must say what has happened", "message_id", p.MessageID, "event_type", p.EventType, "step", p.Step,
-			"recipient", p.Recipient, "class", p.Class)
+			"recipient_number", p.Recipient, "class", p.Class)
 		return nil
 	}
 }

@@ -167,6 +167,8 @@ func TestStatusAndProbes(t *testing.T) {
 	both := w.start("oncepost", "relay", "--with-worker")
 	page := both.page()
 	testdb.Eventually(t, "ready", func() bool { code, _ := fetch(t, page+"readyz"); return code == http.StatusOK })
+	both.await(`msg="the pipeline at the start" database="` + w.schema.Name + `, answers"`)
+	both.await(" pending=0 failed=0 relays=1 workers=1 watches=0 running=0 parked=0 stuck=0 stops=0 tells_people=true")
 	w.mails(len(w.enqueue(3)))
 	testdb.Eventually(t, "all is well", func() bool { code, _ = run(t, w.env, "oncepost", "status"); return code == 0 })
 	var s monitor.State
