@@ -21,7 +21,7 @@ func terminal(t *testing.T) (person, tty *os.File) {
 	testdb.CloseAtEnd(t, person)
 	var locked, n int32
 	for request, at := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &n} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(at))); errno != 0 { //nolint:gosec // as ioctl takes it
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(at))); errno != 0 {
 			t.Fatal(errno)
 		}
 	}
