@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncepost/oncepost/internal/testdb"
+	"github.com/oncepost/oncepost/schemas"
 )
 
 // A table that somebody has locked for long leaves no session behind with each look, and hides neither who lives nor who does not.
@@ -171,6 +172,20 @@ func TestWhatCannotBeCountedHidesNothingElse(t *testing.T) {
 		}
 		w.temporal.set(func() { w.relay.Conditions = map[string]string{"misconfigured": "caf\xe9"} })
 		w.people.await(w.T, CondMisconfigured, 1, 0)
+	})
+}
+
+// A Temporal that answers and counts nothing, as with its visibility store away, leaves nobody believing that nothing is stuck.
+func TestATemporalThatCountsNothing(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		w.temporal.set(func() { w.temporal.refuses = schemas.AttributeState })
+		w.watch()
+		w.people.await(w.T, CondUnreadable, 1, 0)
+		if s := w.look(); len(s.All()) != 1 || s.All()[0].Subject != "workflows" {
+			w.Errorf("a look sees %+v", s.All())
+		}
+		w.temporal.set(func() { w.temporal.refuses = "" })
+		w.people.await(w.T, CondUnreadable, 1, 1)
 	})
 }
 

@@ -23,6 +23,7 @@ const (
 	CondParked        = "parked_long"
 	CondStuck         = "stuck"
 	CondTasksFail     = "workflow_tasks_failing"
+	CondUnreadable    = "state_unreadable"
 	// CondLockLost is of what has happened: a named lock was lost. Record writes it.
 	CondLockLost = "lock_lost"
 )
@@ -137,6 +138,10 @@ var kinds = map[string]kind{
 		count: ofTasksFail, causes: []string{CondTemporal, CondNoWorker},
 		see: counted(ofTasksFail, "fail again and again"),
 	},
+	CondUnreadable: {
+		title: "a part of the state cannot be read", do: "What it would show is told to nobody. `oncepost doctor` says whether a table or a right is missing; the text says what else.",
+		database: true, causes: []string{CondDatabase, CondStalled}, see: seeUnreadable,
+	},
 	CondLockLost: {
 		title: "a named lock was lost", do: "What ran under it may have run twice: look at what it did. docs/locks.md says how it can happen.",
 		see: func(*State, Thresholds) []Fact { return nil }, // it happens; see Record
@@ -146,7 +151,7 @@ var kinds = map[string]kind{
 // order is that of kinds wherever they are listed: causes first.
 var order = []string{
 	CondDatabase, CondTemporal, CondNoRelay, CondStalled, CondMisconfigured, CondNotMoved, CondNoWorker, CondStopped, CondOldestRow,
-	CondFailedRows, CondFailed, CondParked, CondTasksFail, CondStuck, CondLockLost,
+	CondFailedRows, CondFailed, CondParked, CondTasksFail, CondStuck, CondUnreadable, CondLockLost,
 }
 
 // Facts are the conditions that show in a state, causes first. unknown are the names of those that cannot be seen in it.

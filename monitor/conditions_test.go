@@ -1,7 +1,9 @@
 package monitor
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/oncepost/oncepost/internal/testdb"
@@ -47,6 +49,10 @@ var cases = map[string]struct{ begin, end func(w *world) }{
 	CondParked:    counts("parked"),
 	CondStuck:     counts("stuck"),
 	CondTasksFail: counts("tasks"),
+	CondUnreadable: {
+		func(w *world) { testdb.Exec(w, w.s.DB, "RENAME TABLE outbox_failed TO gone") },
+		func(w *world) { testdb.Exec(w, w.s.DB, "RENAME TABLE gone TO outbox_failed") },
+	},
 	CondLockLost: {
 		func(w *world) {
 			if tell, err := NewRecorder(w.s.DB).LockLost(w.Context(), "job/nightly", "it may have run twice", true); err != nil || !tell {
@@ -96,8 +102,12 @@ func TestEachConditionIsToldAndItsEnd(t *testing.T) {
 	}
 }
 
-// Every condition has a case above, a chapter in the runbook (see the docs' test), and words.
+// Every condition has a case above, a chapter and a row in the runbook, and words.
 func TestEveryConditionIsWhole(t *testing.T) {
+	runbook, err := os.ReadFile("../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(order) != len(kinds) {
 		t.Errorf("%d conditions in order, %d kinds", len(order), len(kinds))
 	}
@@ -105,6 +115,9 @@ func TestEveryConditionIsWhole(t *testing.T) {
 		k := kinds[name]
 		if _, covered := cases[name]; !covered && name != CondDatabase {
 			t.Errorf("%s has no case", name)
+		}
+		if !strings.Contains(string(runbook), "\n## "+name+"\n") || !strings.Contains(string(runbook), "\n| ["+name+"](#"+name+") |") {
+			t.Errorf("docs/runbook.md has no chapter, or no row, of %s", name)
 		}
 		if k.title == "" || k.do == "" || k.see == nil {
 			t.Errorf("%s: %+v", name, k)

@@ -114,6 +114,22 @@ func seeOldest(s *State, t Thresholds) []Fact {
 		"one has been seen waiting for %s, and %s in outbox_messages", waiting.Round(time.Second), s.Outbox.Pending.of("message"))})
 }
 
+// seeUnreadable is what other conditions are blind without: servers that answer, and do not say what they are asked. Workflow tasks
+// that fail are left out, since a Temporal of before TemporalReportedProblems never counts them.
+// A relay that is stalled by the same lock explains it, and has its threshold before.
+func seeUnreadable(s *State, t Thresholds) (facts []Fact) {
+	if s.Outbox.Error != "" {
+		facts = append(facts, Fact{Subject: "outbox", Threshold: 2 * t.Stalled, Detail: "the outbox: " + s.Outbox.Error})
+	}
+	if w := s.Workflows; s.Temporal.OK && (w.Failed == nil || w.ParkedLong == nil || w.Stuck == nil) {
+		facts = append(facts, Fact{
+			Subject: "workflows", Threshold: 2 * t.Stalled,
+			Detail: "Temporal answers, and does not count workflows by " + schemas.AttributeState + ": look at its visibility store, at the namespace's search attributes, and at this process's log",
+		})
+	}
+	return facts
+}
+
 func ofFailed(w *Workflows) *int64     { return w.Failed }
 func ofParkedLong(w *Workflows) *int64 { return w.ParkedLong }
 func ofStuck(w *Workflows) *int64      { return w.Stuck }

@@ -117,7 +117,7 @@ func Look(ctx context.Context, cfg Config) (*State, error) {
 		return nil, err
 	}
 	s := w.read(ctx)
-	facts, _ := Facts(s, w.cfg.Thresholds) // what cannot be seen is shown as not known, and is no condition
+	facts, _ := Facts(s, w.cfg.Thresholds) // what cannot be seen is shown as not known, and CondUnreadable says so
 	for _, f := range facts {
 		if caused(f.Name, facts) || f.For > 0 && f.For < f.Threshold {
 			continue

@@ -18,6 +18,9 @@ type explainCmd struct {
 }
 
 func (c *explainCmd) Run(a *app) (err error) {
+	if err := checkIDs(c.MessageID); err != nil {
+		return err
+	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
 		return err

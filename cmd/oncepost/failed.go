@@ -64,7 +64,7 @@ func (c *failedListCmd) Run(a *app) error {
 		defer cancel()
 		all, more, err := failed.List(ctx, rows, workflows, f)
 		if err != nil {
-			return err
+			return advised(err)
 		}
 		if c.JSON {
 			return printJSON(a.stdout, struct {
@@ -103,6 +103,7 @@ type failedShowCmd struct {
 	config.Temporal `embed:""`
 
 	MessageID string `arg:"" name:"message-id" help:"The message, which is the workflow's ID."`
+	Kind      string `name:"kind" env:"ONCEPOST_FAILED_KIND" placeholder:"KIND" enum:",row,workflow" default:"" help:"Only rows (row; Temporal is then not asked) or only workflows (workflow)."`
 	Payload   bool   `name:"payload" env:"ONCEPOST_FAILED_PAYLOAD" help:"Show the payload too, with the addresses that are in it."`
 	JSON      bool   `name:"json" env:"ONCEPOST_FAILED_JSON" help:"Print JSON."`
 }
@@ -111,6 +112,13 @@ type failedShowCmd struct {
 type found struct {
 	Rows     []failed.Row     `json:"rows,omitempty"`
 	Workflow *failed.Workflow `json:"workflow,omitempty"`
+}
+
+// absent says where nothing was found, by the kind that was looked for.
+var absent = map[string]string{
+	"":                  "it is not in outbox_failed, and no workflow of that ID has failed with its last run",
+	failed.KindRow:      "it is not in outbox_failed",
+	failed.KindWorkflow: "no workflow of that ID has failed with its last run",
 }
 
 func find(ctx context.Context, rows *failed.Rows, workflows *failed.Workflows, id, kind string, payload bool) (f found, err error) {
@@ -125,19 +133,21 @@ func find(ctx context.Context, rows *failed.Rows, workflows *failed.Workflows, i
 		}
 	}
 	if len(f.Rows) == 0 && f.Workflow == nil {
-		return f, fmt.Errorf("%s has not failed: it is not in outbox_failed, and no workflow of that ID has failed with its last run; "+
-			"`oncepost explain` shows what is known of it", id)
+		return f, errors.New("it has not failed: " + absent[kind] + "; `oncepost explain` shows what is known of it")
 	}
 	return f, nil
 }
 
 func (c *failedShowCmd) Run(a *app) error {
-	return sources(a, c.MySQL, c.Temporal, "", func(rows *failed.Rows, workflows *failed.Workflows) error {
+	if err := checkIDs(c.MessageID); err != nil {
+		return err
+	}
+	return sources(a, c.MySQL, c.Temporal, c.Kind, func(rows *failed.Rows, workflows *failed.Workflows) error {
 		ctx, cancel := withTimeout(a, callTimeout)
 		defer cancel()
-		f, err := find(ctx, rows, workflows, c.MessageID, "", c.Payload)
+		f, err := find(ctx, rows, workflows, c.MessageID, c.Kind, c.Payload)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", c.MessageID, advised(err))
 		}
 		if c.JSON {
 			return printJSON(a.stdout, f)

@@ -40,6 +40,9 @@ func (c *failedRetryCmd) check(a *app) error {
 	case c.All && !c.Yes && !isTerminal(a):
 		return errors.New("--all needs --yes where nobody can be asked")
 	}
+	if err := checkIDs(c.MessageIDs...); err != nil {
+		return err
+	}
 	return f.Validate()
 }
 
@@ -98,7 +101,7 @@ func (c *failedRetryCmd) one(ctx context.Context, r retrier, id string) error {
 func (c *failedRetryCmd) all(ctx context.Context, r retrier) error {
 	items, _, err := failed.List(ctx, r.rows, r.workflows, failed.Filter{EventType: c.Type, Kind: c.Kind})
 	if err != nil {
-		return err
+		return advised(err)
 	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(r.stdout, "nothing has failed")
@@ -139,7 +142,7 @@ func (r retrier) say(id string, err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(r.stderr, "oncepost: %s: %v\n", id, err)
+	fmt.Fprintf(r.stderr, "oncepost: %s: %v\n", id, advised(err))
 	return 1
 }
 
@@ -177,6 +180,9 @@ func (c *failedDiscardCmd) Run(a *app) error {
 	}
 	if c.FailedID != 0 && len(c.MessageIDs) != 1 {
 		return config.UsageError{Err: errors.New("--failed-id goes with one message ID")}
+	}
+	if err := checkIDs(c.MessageIDs...); err != nil {
+		return err
 	}
 	return sources(a, c.MySQL, config.Temporal{}, failed.KindRow, func(rows *failed.Rows, _ *failed.Workflows) error {
 		ctx, cancel := withTimeout(a, failedTimeout)

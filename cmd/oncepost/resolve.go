@@ -23,6 +23,9 @@ type resolveCmd struct {
 }
 
 func (c *resolveCmd) Run(a *app) error {
+	if err := checkIDs(c.MessageID); err != nil {
+		return err
+	}
 	temporal, namespace, err := c.Dial(a.logger)
 	if err != nil {
 		return err

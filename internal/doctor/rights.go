@@ -52,9 +52,14 @@ func (d *database) rights(ctx context.Context) (_ []Finding, err error) {
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	lacks := map[string][]string{}
+	var gone []string
 	for _, r := range needed {
 		for privilege := range strings.SplitSeq(all, ", ") {
 			has, err := may(ctx, tx, r, privilege)
+			if errors.Is(err, errNoTable) {
+				gone = append(gone, r.table)
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -65,8 +70,14 @@ func (d *database) rights(ctx context.Context) (_ []Finding, err error) {
 			}
 		}
 	}
+	if len(gone) > 0 {
+		return find(Error, "take them from a backup; without one, `oncepost migrate --print` has the statements that make them",
+			"tables are missing, although they were made: %s", strings.Join(gone, ", "))
+	}
 	return d.judge(lacks), nil
 }
+
+var errNoTable = errors.New("there is no such table")
 
 // may reports whether the account has the privilege. The server looks at it before it looks for rows.
 func may(ctx context.Context, tx *sql.Tx, r right, privilege string) (bool, error) {
@@ -80,6 +91,9 @@ func may(ctx context.Context, tx *sql.Tx, r right, privilege string) (bool, erro
 	var my *mysql.MySQLError
 	if errors.As(err, &my) && (my.Number == 1142 || my.Number == 1143) { // ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR
 		return false, nil
+	}
+	if my != nil && my.Number == 1146 { // ER_NO_SUCH_TABLE; who has no right on it gets the one above
+		return false, errNoTable
 	}
 	if err != nil {
 		return false, fmt.Errorf("%s on %s: %w", privilege, r.table, err)
@@ -113,8 +127,8 @@ func (d *database) judge(lacks map[string][]string) (found []Finding) {
 
 func (d *database) watching(ctx context.Context) ([]Finding, error) {
 	if err := monitor.Check(ctx, d.db); err != nil {
-		return find(Warning, "give it the rights of docs/grants.md",
-			"with this account a relay, worker or watch could not watch the others, and would tell nobody of their death: %s", reason(err, d.cfg.Timeout))
+		return find(Warning, "put that right; where it is a right, docs/grants.md has it",
+			"a relay, worker or watch could not watch the others here, and would tell nobody of their death: %s", reason(err, d.cfg.Timeout))
 	}
 	return ok("all that watching does in the database was tried, and taken back")
 }

@@ -83,3 +83,18 @@ func TestAccountWithoutRights(t *testing.T) {
 		wants(t, found, "mysql.named-locks", OK)
 	})
 }
+
+// A table that is gone although its migration was applied is an error, and no question of rights.
+func TestMissingTable(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
+		migrated(t, s)
+		testdb.Exec(t, s.DB, "RENAME TABLE outbox_failed TO gone")
+		found := mysqlOf(t, Config{OpenDB: opening(s.DSN)})
+		wants(t, found, "mysql.rights", Error, "missing", "outbox_failed")
+		for _, f := range found {
+			if f.Check == "mysql.watching" && strings.HasPrefix(f.Do, "give it the rights") {
+				t.Errorf("the advice is about rights: %s", f.Do)
+			}
+		}
+	})
+}
