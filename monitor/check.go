@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Check tries, and takes back, all that a process which watches does in the database: whether its account has the rights of
@@ -13,7 +14,7 @@ func Check(ctx context.Context, db *sql.DB) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var s State
-	(&database{db: db}).read(ctx, &s, newTracked(), Thresholds{}.WithDefaults())
+	(&database{db: db}).read(ctx, &s, newTracked(), Thresholds{}.WithDefaults(), make(chan time.Time, 1))
 	if text := s.Database.Error + s.Outbox.Error; text != "" {
 		return errors.New(text)
 	}

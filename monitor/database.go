@@ -31,13 +31,17 @@ type database struct {
 	name  string // the database's, once it was read
 }
 
-// read fills in s. Where it fails, s.Database says why, and what could not be read is as it was.
-func (d *database) read(ctx context.Context, s *State, rows *tracked, t Thresholds) {
+// read fills in s. Where it fails, s.Database says why, and what could not be read is as it was. clock gets one time, as early as may be: the
+// database's, or s.At where it does not answer.
+func (d *database) read(ctx context.Context, s *State, rows *tracked, t Thresholds, clock chan<- time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var whole State
 	err := d.server(ctx, &whole)
-	if err == nil {
+	if err != nil {
+		clock <- s.At
+	} else {
+		clock <- whole.At
 		d.name = whole.Database.Name
 		err = all(ctx, &whole, func(ctx context.Context, s *State) error { return d.processes(ctx, s, t) }, d.stops, d.raised)
 	}

@@ -171,16 +171,19 @@ func (w *Watch) look(ctx context.Context) {
 // read asks the database and Temporal at the same time: each may hang for as long as its time-out.
 func (w *Watch) read(ctx context.Context) *State {
 	s := &State{At: time.Now().UTC()}
-	var part Part
+	flows, clock := &State{}, make(chan time.Time, 1)
 	var both sync.WaitGroup
-	both.Go(func() { w.database.read(ctx, s, w.tracked, w.cfg.Thresholds) })
-	both.Go(func() { part = w.temporal.probe(ctx) })
+	both.Go(func() { w.database.read(ctx, s, w.tracked, w.cfg.Thresholds, clock) })
+	both.Go(func() {
+		flows.Temporal, flows.At = w.temporal.probe(ctx), <-clock
+		w.count(ctx, flows)
+	})
 	both.Wait()
+	s.Temporal, s.Workflows, s.Queues = flows.Temporal, flows.Workflows, flows.Queues
 	if failed := w.wrote.Load(); failed != nil && s.Database.OK {
 		s.Database.OK, s.Database.Error = false, "it answers, and takes no writes: "+*failed
 	}
-	s.Temporal, s.here = part, w.tracked.waiting()
-	w.count(ctx, s)
+	s.here = w.tracked.waiting()
 	for i, q := range s.Queues {
 		s.Queues[i].Workers = s.serving(q.Name)
 	}

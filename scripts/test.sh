@@ -21,6 +21,6 @@ longest() {
 module=$(go list -m)
 mapfile -t race < <(longest "${race[@]}")
 status=0
-go test -race -p 2 -parallel 6 -timeout 20m "$@" "${race[@]}" || status=$?
+go test -race -p 2 -parallel 8 -timeout 20m "$@" "${race[@]}" || status=$?
 go test -p 1 -parallel 6 -timeout 20m "$@" "${plain[@]}" || status=$?
 exit "$status"
