@@ -23,9 +23,18 @@ type mailing struct {
 	// underWay ends the sends that are under way, in the order of their beginnings; withdrawn says that they were ended.
 	underWay  []*underWay
 	withdrawn bool
+	// begun says that the first mail was asked for; early, that a person had ended the wait before it came.
+	begun, early bool
+	wait         *wait  // that a person can end
+	cancelled    *Order // nothing more is sent
 }
 
-type underWay struct{ end workflow.CancelFunc }
+type underWay struct {
+	step      string
+	recipient int
+	end       workflow.CancelFunc
+	again     bool // it was ended to be sent at once
+}
 
 // newMailing makes the mailing of a workflow, which calls it first.
 func newMailing(ctx workflow.Context, payload converter.RawValue, msg schemas.Envelope, policy Policy) (*mailing, error) {
@@ -33,7 +42,11 @@ func newMailing(ctx workflow.Context, payload converter.RawValue, msg schemas.En
 		payload = activities.FromHistory() // a large payload is not repeated in each send
 	}
 	parking, err := NewParking(ctx, msg)
-	return &mailing{Parking: parking, payload: payload, policy: policy}, err
+	if err != nil {
+		return nil, err
+	}
+	m := &mailing{Parking: parking, payload: payload, policy: policy}
+	return m, m.control(ctx)
 }
 
 // sendAll sends one mail to each recipient, all at once, and waits for every one: a failing one neither repeats nor blocks
@@ -45,6 +58,7 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 	if err := m.use(step); err != nil {
 		return Result{}, err
 	}
+	m.begun = true
 	result := Result{Sends: make([]Send, len(to))}
 	var errs []error
 	all := workflow.NewWaitGroup(ctx)
@@ -59,6 +73,7 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 		})
 	}
 	all.Wait(ctx)
+	result.Cancelled = m.cancelled
 	return result, failure(result, errs)
 }
 
@@ -66,10 +81,17 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 func (m *mailing) send(ctx workflow.Context, step string, to activities.Address, i, n int) (Send, error) {
 	var a *activities.Activities
 	send := Send{Recipient: i}
+	if m.cancelled != nil {
+		send.Withdrawn = true
+		return send, nil
+	}
 	in := activities.SendInput{MessageID: m.msg.MessageID, EventType: m.msg.EventType, Step: step, To: to}
 	for {
 		var r activities.SendResult
-		err := m.attempt(ctx, sendOptions(step, i, n), in, &r)
+		again, err := m.attempt(ctx, sendOptions(step, i, n), in, i, &r)
+		if again && !m.withdrawn && ctx.Err() == nil && (temporal.IsCanceledError(err) || notRetried(err)) {
+			continue
+		}
 		if m.withdrawn && err != nil && ctx.Err() == nil {
 			var cutOff *temporal.TimeoutError
 			switch {
@@ -107,16 +129,17 @@ func (m *mailing) send(ctx workflow.Context, step string, to activities.Address,
 	}
 }
 
-// attempt asks for a mail once. A withdrawal ends it where no worker has begun; else it waits for what becomes of it.
-func (m *mailing) attempt(ctx workflow.Context, options workflow.ActivityOptions, in activities.SendInput, r *activities.SendResult) error {
+// attempt asks for a mail once. A withdrawal ends it where no worker has begun; else it waits for what becomes of it. again says
+// that a person wants it sent at once.
+func (m *mailing) attempt(ctx workflow.Context, options workflow.ActivityOptions, in activities.SendInput, i int, r *activities.SendResult) (again bool, err error) {
 	var a *activities.Activities
 	options.WaitForCancellation = true
 	ctx, end := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
-	u := &underWay{end}
+	u := &underWay{step: in.Step, recipient: i, end: end}
 	m.underWay = append(m.underWay, u)
-	err := workflow.ExecuteActivity(ctx, a.Send, in, m.payload).Get(ctx, r)
+	err = workflow.ExecuteActivity(ctx, a.Send, in, m.payload).Get(ctx, r)
 	m.underWay = slices.DeleteFunc(m.underWay, func(v *underWay) bool { return v == u })
-	return err
+	return u.again, err
 }
 
 // notRetried says that an attempt failed, and that the withdrawal kept Temporal from the next.

@@ -38,7 +38,7 @@ func PaymentFailed(ctx workflow.Context, payload converter.RawValue, msg schemas
 		return Result{}, err
 	}
 	registered := listen(ctx)
-	if err := awaitDue(ctx, msg); err != nil {
+	if err := m.awaitDue(ctx); err != nil {
 		return Result{}, err
 	}
 	if registered() {
@@ -61,25 +61,26 @@ func (m *mailing) remind(ctx workflow.Context, result Result, failed error, to [
 			reached = append(reached, to[i])
 		}
 	}
-	if len(reached) == 0 {
-		result.Answered = m.withdrawn
+	if len(reached) == 0 || m.cancelled != nil {
+		result.Answered = m.withdrawn && m.cancelled == nil
 		return result, failed
 	}
 	if err := m.setState(ctx, schemas.StateWaiting); err != nil {
 		return result, err
 	}
-	answered, err := workflow.AwaitWithTimeout(ctx, after, registered)
+	answered, err := m.awaitUntil(ctx, workflow.Now(ctx).Add(after), schemas.StateWaiting, registered)
 	if err != nil {
 		return result, err
 	}
-	if result.Answered = answered; answered {
+	result.Answered, result.Cancelled = answered, m.cancelled
+	if answered || m.cancelled != nil {
 		return result, failed
 	}
 	if err := m.setState(ctx, schemas.StateSending); err != nil {
 		return result, err
 	}
 	reminded, err := m.sendAll(ctx, "reminder", reached)
-	result.Reminders, result.Answered = reminded.Sends, m.withdrawn
+	result.Reminders, result.Answered, result.Cancelled = reminded.Sends, m.withdrawn && m.cancelled == nil, m.cancelled
 	if failed == nil {
 		failed = err
 	}

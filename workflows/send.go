@@ -21,6 +21,8 @@ type Result struct {
 	Reminders []Send `json:"reminders,omitempty"`
 	// Answered says that what the mails ask for was done before the last of them.
 	Answered bool `json:"answered,omitempty"`
+	// Cancelled is the order of a person after which nothing more was sent.
+	Cancelled *Order `json:"cancelled,omitempty"`
 }
 
 // Send is what became of one recipient's mail. It holds no address.
@@ -66,7 +68,7 @@ func sendMail(ctx workflow.Context, payload converter.RawValue, msg schemas.Enve
 	if err != nil {
 		return Result{}, err
 	}
-	if err := awaitDue(ctx, msg); err != nil {
+	if err := m.awaitDue(ctx); err != nil {
 		return Result{}, err
 	}
 	return m.sendAll(ctx, "mail", []activities.Address{{Email: email}})
@@ -75,16 +77,20 @@ func sendMail(ctx workflow.Context, payload converter.RawValue, msg schemas.Enve
 // awaitDue waits for what remains until the message is due. Temporal's start delay has passed as a rule; but any signal
 // or update ends it early, and a mail must not go early.
 func awaitDue(ctx workflow.Context, msg schemas.Envelope) error {
-	if msg.DelayMicros <= 0 {
+	due, delayed := dueAt(ctx, msg)
+	if !delayed {
 		return nil
 	}
-	due := workflow.GetInfo(ctx).WorkflowStartTime.Add(time.Duration(msg.DelayMicros) * time.Microsecond)
 	if remaining := due.Sub(workflow.Now(ctx)); remaining > 0 {
 		if err := workflow.Sleep(ctx, remaining); err != nil {
 			return err
 		}
 	}
 	return setState(ctx, schemas.StateSending)
+}
+
+func dueAt(ctx workflow.Context, msg schemas.Envelope) (due time.Time, delayed bool) {
+	return workflow.GetInfo(ctx).WorkflowStartTime.Add(time.Duration(msg.DelayMicros) * time.Microsecond), msg.DelayMicros > 0
 }
 
 func setState(ctx workflow.Context, state string) error {
