@@ -148,6 +148,7 @@ func (m *mailing) cancel(o Order) {
 // awaitUntil waits until a time, unless a person ends the wait or something else does, which it then returns.
 func (m *mailing) awaitUntil(ctx workflow.Context, until time.Time, state string, ended func() bool) (bool, error) {
 	w := &wait{until: until, state: state, over: m.early}
+	m.say(ctx, waiting(w, m.msg.MessageID))
 	m.wait, m.early = w, false
 	defer func() { m.wait = nil }()
 	_, err := workflow.AwaitWithTimeout(ctx, until.Sub(workflow.Now(ctx)), func() bool { return w.over || m.cancelled != nil || ended() })

@@ -59,6 +59,7 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 		return Result{}, err
 	}
 	m.begun = true
+	m.say(ctx, underWayWords)
 	result := Result{Sends: make([]Send, len(to))}
 	var errs []error
 	all := workflow.NewWaitGroup(ctx)
@@ -74,6 +75,7 @@ func (m *mailing) sendAll(ctx workflow.Context, step string, to []activities.Add
 	}
 	all.Wait(ctx)
 	result.Cancelled = m.cancelled
+	m.say(ctx, outcome(result.Sends, m.cancelled))
 	return result, failure(result, errs)
 }
 

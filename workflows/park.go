@@ -45,6 +45,7 @@ type Parking struct {
 	parked []*parked       // in the order in which they came to it
 	state  string          // the search attribute
 	steps  map[string]bool // used in this run
+	words  string          // what the workflow waits for while nothing is parked
 }
 
 // parked is one effect that waits for a person.
@@ -149,12 +150,20 @@ const reportTimeout = 30 * time.Second
 
 // show sets the search attribute, where it changes, and the details that a person sees in the web UI.
 func (p *Parking) show(ctx workflow.Context) error {
-	open, state, text := p.open(), schemas.StateSending, ""
+	open, state, text := p.open(), schemas.StateSending, p.words
 	if len(open) > 0 {
 		state, text = schemas.StateParked, details(open, p.msg.MessageID)
 	}
 	workflow.SetCurrentDetails(ctx, text)
 	return p.setState(ctx, state)
+}
+
+// say shows in the web UI what the workflow waits for. It costs no event: the workers answer for it.
+func (p *Parking) say(ctx workflow.Context, words string) {
+	p.words = words
+	if len(p.open()) == 0 {
+		workflow.SetCurrentDetails(ctx, words)
+	}
 }
 
 // setState upserts only what changes: each upsert is an event, and an action.

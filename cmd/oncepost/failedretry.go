@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -107,7 +105,7 @@ func (c *failedRetryCmd) all(ctx context.Context, r retrier) error {
 		_, err := fmt.Fprintln(r.stdout, "nothing has failed")
 		return err
 	}
-	if !c.Yes && !r.ask(fmt.Sprintf("Retry %d failed messages? [y/N] ", len(items))) {
+	if !c.Yes && !ask(r.app, fmt.Sprintf("Retry %d failed messages? [y/N] ", len(items))) {
 		return errors.New("nothing was retried")
 	}
 	wrong := 0
@@ -129,12 +127,6 @@ type retrier struct {
 	rows      *failed.Rows
 	workflows *failed.Workflows
 	force     bool
-}
-
-func (r retrier) ask(question string) bool {
-	fmt.Fprint(r.stderr, question)
-	answer, err := bufio.NewReader(r.stdin).ReadString('\n')
-	return err == nil && strings.EqualFold(strings.TrimSpace(answer), "y")
 }
 
 // say tells what went wrong with a message, and counts it.

@@ -19,20 +19,23 @@ import (
 type cli struct {
 	config.Log
 
-	Migrate migrateCmd `cmd:"" help:"Create or update oncepost's tables."`
-	Relay   relayCmd   `cmd:"" help:"Start a workflow for each committed row of outbox_messages."`
-	Worker  workerCmd  `cmd:"" help:"Run the workflows and send the mails."`
-	Watch   watchCmd   `cmd:"" help:"Watch relays, workers, Temporal and the database, and tell people when one is away."`
-	Status  statusCmd  `cmd:"" help:"Show how the whole pipeline is. Exits 3 where something is wrong."`
-	Doctor  doctorCmd  `cmd:"" help:"Look for trouble before it comes: in the database, Temporal, SES and the settings. Exits 3 with warnings, 4 with errors."`
-	Enqueue enqueueCmd `cmd:"" help:"Write one message into outbox_messages."`
-	Explain explainCmd `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
-	Resolve resolveCmd `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
-	Failed  failedCmd  `cmd:"" help:"List, show, retry or discard what has failed."`
-	Alert   alertCmd   `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
-	Sending sendingCmd `cmd:"" help:"Show, make or end a stop of sending."`
-	Job     jobCmd     `cmd:"" help:"Run a job on one of many machines, and once a day."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Migrate    migrateCmd    `cmd:"" help:"Create or update oncepost's tables."`
+	Relay      relayCmd      `cmd:"" help:"Start a workflow for each committed row of outbox_messages."`
+	Worker     workerCmd     `cmd:"" help:"Run the workflows and send the mails."`
+	Watch      watchCmd      `cmd:"" help:"Watch relays, workers, Temporal and the database, and tell people when one is away."`
+	Status     statusCmd     `cmd:"" help:"Show how the whole pipeline is. Exits 3 where something is wrong."`
+	Doctor     doctorCmd     `cmd:"" help:"Look for trouble before it comes: in the database, Temporal, SES and the settings. Exits 3 with warnings, 4 with errors."`
+	Enqueue    enqueueCmd    `cmd:"" help:"Write one message into outbox_messages."`
+	Explain    explainCmd    `cmd:"" help:"Show the whole way of one message: row, workflow, attempts, ledger."`
+	Resolve    resolveCmd    `cmd:"" help:"Say what became of a parked mail, of which nobody knows whether it was sent."`
+	State      stateCmd      `cmd:"" help:"Show what a message waits for."`
+	SendNow    sendNowCmd    `cmd:"" name:"send-now" help:"End what a message waits for, and send it now."`
+	CancelSend cancelSendCmd `cmd:"" name:"cancel-send" help:"Take back what no worker has begun to send."`
+	Failed     failedCmd     `cmd:"" help:"List, show, retry or discard what has failed."`
+	Alert      alertCmd      `cmd:"" help:"Tell people of something at once, past the database and Temporal."`
+	Sending    sendingCmd    `cmd:"" help:"Show, make or end a stop of sending."`
+	Job        jobCmd        `cmd:"" help:"Run a job on one of many machines, and once a day."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // app is what every command gets.
