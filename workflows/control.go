@@ -115,7 +115,7 @@ func (m *mailing) left(none string) error {
 		return fmt.Errorf("it was cancelled before, by %s", m.cancelled.By)
 	case m.wait != nil || len(m.underWay) > 0 || !m.begun:
 		return nil
-	case len(m.Parking.open()) > 0:
+	case len(m.open()) > 0:
 		return errors.New("it is parked: nobody knows whether it was sent. Say with the update resolve what is true")
 	}
 	return errors.New(none)
@@ -177,7 +177,7 @@ func (m *mailing) status() Status {
 	for _, u := range m.underWay {
 		s.UnderWay = append(s.UnderWay, Effect{Step: u.step, Recipient: u.recipient})
 	}
-	for _, p := range m.Parking.open() {
+	for _, p := range m.open() {
 		s.Parked = append(s.Parked, Effect{Step: p.step, Recipient: p.i, Class: p.unknown.Class})
 	}
 	return s
