@@ -155,5 +155,8 @@ func TestOrdersBetweenAttempts(t *testing.T) {
 		if got := r.Sends[0]; (got.SESMessageID != "") != sent || got.Withdrawn == sent {
 			t.Errorf("%s: %+v", name, r)
 		}
+		if after := s.times[len(s.times)-1].Sub(s.times[0]); after > 2*time.Hour {
+			t.Errorf("%s: the last attempt came after %s", name, after)
+		}
 	}
 }
