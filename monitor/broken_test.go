@@ -244,3 +244,17 @@ func TestToldAlone(t *testing.T) {
 		t.Errorf("%d calls, the last %+v", calls.Load(), last)
 	}
 }
+
+// Where a table is not there yet the text says what makes it: the server's words do not.
+func TestAMissingTableSaysWhatMakesIt(t *testing.T) {
+	eachWorld(t, func(w *world) {
+		testdb.Exec(w, w.s.DB, "DROP TABLE processes")
+		state, err := Look(w.Context(), Config{DB: w.s.DB, Client: w.temporal, Namespace: "n", Logger: discard, Thresholds: quick})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if state.Database.OK || !strings.HasSuffix(state.Database.Error, ": run `oncepost migrate`") {
+			w.Errorf("%+v", state.Database)
+		}
+	})
+}

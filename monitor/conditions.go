@@ -120,7 +120,7 @@ var kinds = map[string]kind{
 	},
 	CondParked: {
 		title: "parked messages wait for a person", do: "Nobody knows whether these mails were sent. `oncepost resolve` says what is true; the workflow's page says what is at stake.",
-		count: ofParkedLong, causes: []string{CondTemporal}, see: counted(ofParkedLong, "wait for a person"),
+		count: ofParkedLong, causes: []string{CondTemporal}, see: counted(ofParkedLong, "parked too long"),
 	},
 	CondStuck: {
 		title: "messages are stuck between their start and their mail", do: "`oncepost explain MESSAGE-ID` says what one of them is at.",
@@ -136,7 +136,7 @@ var kinds = map[string]kind{
 	CondTasksFail: {
 		title: "workers fail at the code of workflows", do: "None knows the event type, or its code has changed in a way that does not fit what runs. The workers' log says which.",
 		count: ofTasksFail, causes: []string{CondTemporal, CondNoWorker},
-		see: counted(ofTasksFail, "fail again and again"),
+		see: counted(ofTasksFail, "whose tasks fail again and again"),
 	},
 	CondUnreadable: {
 		title: "a part of the state cannot be read", do: "What it would show is told to nobody. `oncepost doctor` says whether a table or a right is missing; the text says what else.",

@@ -46,16 +46,28 @@ func (d *database) read(ctx context.Context, s *State, rows *tracked, t Threshol
 		err = all(ctx, &whole, func(ctx context.Context, s *State) error { return d.processes(ctx, s, t) }, d.stops, d.raised)
 	}
 	if err != nil {
-		s.Database = Part{Name: d.name, Error: err.Error()}
+		s.Database = Part{Name: d.name, Error: worded(err)}
 		return
 	}
 	*s = whole
 	s.Database.OK = true
 	// A lock on one table must not hide who lives.
 	if err := all(ctx, s, d.pending, d.failed, func(ctx context.Context, s *State) error { return rows.look(ctx, d.db, s) }); err != nil {
-		s.Outbox = Outbox{Error: err.Error()}
+		s.Outbox = Outbox{Error: worded(err)}
 	}
 	s.Outbox.Waiting = s.waiting(rows.waiting())
+}
+
+// noSuchTable begins the driver's text of ER_NO_SUCH_TABLE. Its type is for internal/mysqldb alone.
+const noSuchTable = "Error 1146 "
+
+// worded adds to the server's words what to do, where they do not tell.
+func worded(err error) string {
+	text := err.Error()
+	if strings.Contains(text, noSuchTable) {
+		text += ": run `oncepost migrate`"
+	}
+	return text
 }
 
 func all(ctx context.Context, s *State, reads ...func(context.Context, *State) error) error {

@@ -22,6 +22,8 @@ type Config struct {
 	Thresholds Thresholds
 	// Tell tells people; nil means that somebody was reached. Default: this process tells nobody, and leaves it to others.
 	Tell func(ctx context.Context, n Notice) error
+	// Quiet says that nobody is meant to be told, so that no warning is due where Tell is nil.
+	Quiet bool
 	// Self is what this process's own relay and worker say of themselves, for its metrics. Default: nothing.
 	Self func() Published
 	// Heartbeat is a URL that is asked every minute while this process looks, for a service that misses it. Default: none.
@@ -108,7 +110,7 @@ func (w *Watch) greet() {
 		"failed", s.Outbox.Failed.String(), "relays", alive[RoleRelay], "workers", alive[RoleWorker], "watches", alive[RoleWatch],
 		"running", number(s.Workflows.Running), "parked", number(s.Workflows.Parked), "stuck", number(s.Workflows.Stuck), "stops", len(s.Stops),
 		"tells_people", w.cfg.Tell != nil)
-	if w.cfg.Tell == nil {
+	if w.cfg.Tell == nil && !w.cfg.Quiet {
 		w.cfg.Logger.Warn("this process tells nobody of what it sees: no way to send alerts is set (ONCEPOST_ALERT_FROM and ONCEPOST_ALERT_TO, or " +
 			"ONCEPOST_ALERT_WEBHOOK)")
 	}

@@ -260,6 +260,33 @@ func TestStopDrains(t *testing.T) { // scenario 6
 	})
 }
 
+// TestALockedTableIsAwayUntilItIsFree: sessions open while somebody has locked the table, and the relay does not say that all is well then.
+func TestALockedTableIsAwayUntilItIsFree(t *testing.T) { // scenario 5
+	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {
+		rec := newRecorder()
+		cfg := quick()
+		cfg.callTimeout = time.Second
+		relay := startRelay(t, s, rec, cfg)
+		enqueue(t, s, message("before"))
+		rec.await(t, "a start", func(r *recorder) bool { return r.starts["before"] == 1 })
+		lock := testdb.Conn(t, s.DB, "LOCK TABLES outbox_messages WRITE")
+		relay.conds.await(t, CondDatabase, true)
+		terms := map[int]bool{}
+		testdb.Eventually(t, "three terms that wait for the table", func() bool {
+			terms[testdb.Value[int](t, s.DB, "SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'")] = true
+			delete(terms, 0)
+			return len(terms) == 3
+		})
+		if n, c := relay.conds.find(CondDatabase, false); n != 0 {
+			t.Errorf("reported while the table is locked: %+v", c)
+		}
+		testdb.Exec(t, lock, "UNLOCK TABLES")
+		relay.conds.await(t, CondDatabase, false)
+		enqueue(t, s, message("after"))
+		rec.await(t, "the start after it", func(r *recorder) bool { return r.starts["after"] == 1 })
+	})
+}
+
 // TestStopInTheMiddleOfAReadDrains: the read is cut short, which is no failure of the session.
 func TestStopInTheMiddleOfAReadDrains(t *testing.T) { // scenario 6
 	eachMigrated(t, func(t *testing.T, s *testdb.Schema) {

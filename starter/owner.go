@@ -60,7 +60,7 @@ type owner struct {
 func newOwner(r *Relay, s *sessions) (*owner, error) {
 	ctx, cancel := context.WithTimeout(r.hard, r.cfg.callTimeout)
 	defer cancel()
-	o := &owner{relay: r, session: s.owner(), server: s.server, slot: -1}
+	o := &owner{relay: r, session: s.owner(), server: s.server, slot: -1, sentinels: time.Now()}
 	var database sql.NullString
 	if err := s.owner().Conn().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
 		return nil, fmt.Errorf("read the database's name: %w", err)

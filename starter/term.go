@@ -47,10 +47,13 @@ func (r *Relay) term(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r.databaseWorks(bySessions)
 	if err := r.endStale(ctx, s); err != nil {
 		return err
 	}
+	if err := r.restoreSentinels(ctx, s.owner().Conn()); err != nil {
+		return err
+	}
+	r.databaseWorks(bySessions) // that sessions open says nothing of a table that somebody has locked
 	own, err := newOwner(r, s)
 	if err != nil {
 		return err
@@ -182,6 +185,8 @@ func prepare(ctx context.Context, conn *sql.Conn) (state outbox.ServerState, kin
 }
 
 func (r *Relay) restoreSentinels(ctx context.Context, conn *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.callTimeout)
+	defer cancel()
 	missing, err := r.table.RestoreSentinels(ctx, conn)
 	if err != nil {
 		return fmt.Errorf("restore sentinel rows: %w", err)

@@ -27,7 +27,7 @@ func details(open []*parked, id string) string {
 		text += "\nWhat is no mail may happen twice if it is done again, and never if it is not. Look where it would show."
 	}
 	return text + " Then say what is true (sent: it has happened; resend: do it once more):\n\n" + commands(open, id) +
-		"\nor send the update `resolve` from this page. Until then nothing more is done."
+		"\nor send the update `resolve` from the workflow's page in the web UI. Until then nothing more is done."
 }
 
 // underWayWords are shown while mails are being sent.

@@ -66,7 +66,7 @@ or the same from plain SQL, in any transaction:
     ('welcome', '%[3]s');
   SQL
 
-A relay or a worker of your own on this stack, and explain and resolve, need, beside ONCEPOST_MYSQL_DSN:
+A relay or a worker of your own on this stack, and status, doctor, failed, explain and resolve, need, beside ONCEPOST_MYSQL_DSN:
 
   export TEMPORAL_ADDRESS=%[5]s TEMPORAL_NAMESPACE=%[6]s
   export AWS_ENDPOINT_URL_SES=%[7]s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any

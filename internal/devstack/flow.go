@@ -60,7 +60,7 @@ func (s *Stack) startPage(ctx context.Context) (string, error) {
 	}
 	watch, err := watching.New(watching.Config{
 		Watch: config.Watch{UI: s.temporal.UIURL()}, Listener: l, DB: s.db, Client: s.client, Namespace: s.temporal.Namespace(), Version: "dev",
-		Logger: s.opts.Logger.With("component", "watch"), Relay: s.relay, Tally: s.tally,
+		Logger: s.opts.Logger.With("component", "watch"), Relay: s.relay, Tally: s.tally, Quiet: true,
 	})
 	if err != nil {
 		return "", errors.Join(err, l.Close())

@@ -36,7 +36,7 @@ func (p *progress) step(ctx context.Context, name string, f func(context.Context
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	p.say("  %-9s %6s  %s", name, short(time.Since(began)), detail)
+	p.say("  %-11s %6s  %s", name, short(time.Since(began)), detail)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (p *progress) stopped(name string, took time.Duration, err error) {
 	if err != nil {
 		end = "stopped, with an error"
 	}
-	p.say("  %-9s %6s  %s", name, short(took), end)
+	p.say("  %-11s %6s  %s", name, short(took), end)
 }
 
 func short(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

@@ -59,7 +59,7 @@ func (w *Workflow) print(line func(...string)) {
 			attempt = fmt.Sprintf("attempt %d", s.Attempt)
 		}
 		if s.Class != "" {
-			trouble = s.Class + ": " + trouble
+			trouble = strings.TrimSuffix(s.Class+": "+trouble, ": ")
 		}
 		if s.NextAt != nil {
 			trouble += "; next " + clock(*s.NextAt)

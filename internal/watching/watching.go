@@ -33,6 +33,8 @@ type Config struct {
 	Logger    *slog.Logger
 	// Alerter tells people. Default: this process leaves it to others.
 	Alerter *alerts.Alerter
+	// Quiet says that this process is not meant to tell anybody.
+	Quiet bool
 	// Relay and Tally are this process's own relay, and what its worker says of itself; nil where it has none. With neither the
 	// process does nothing but watch.
 	Relay *starter.Relay
@@ -56,7 +58,7 @@ func New(cfg Config) (*Watching, error) {
 	var err error
 	w.watch, err = monitor.NewWatch(monitor.Config{
 		DB: cfg.DB, Client: cfg.Client, Namespace: cfg.Namespace, Logger: cfg.Logger, Thresholds: cfg.Monitor(),
-		Tell: monitor.ByAlert(cfg.Alerter), Heartbeat: cfg.Heartbeat, Self: w.self,
+		Tell: monitor.ByAlert(cfg.Alerter), Quiet: cfg.Quiet, Heartbeat: cfg.Heartbeat, Self: w.self,
 	})
 	if err != nil {
 		return nil, err
