@@ -24,6 +24,8 @@ type Beat struct {
 	wrote   func(err error)
 	logger  *slog.Logger
 	silent  bool // it has been said that the row cannot be written
+	// passed is when it was last written, and thawed, when this process went on after a freeze. Both are by the steady clock.
+	passed, thawed time.Time
 }
 
 // BeatConfig of NewBeat. All are required but Publish.
@@ -86,7 +88,7 @@ func (b *Beat) Run(ctx context.Context) {
 }
 
 func (b *Beat) write(ctx context.Context) error {
-	state, err := json.Marshal(b.publish())
+	state, err := json.Marshal(b.since(b.publish()))
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,18 @@ func (b *Beat) write(ctx context.Context) error {
 		return fmt.Errorf("write the row of this %s in processes: %w", b.role, err)
 	}
 	return nil
+}
+
+// since counts a relay's silence from the end of a freeze: who was frozen did not read, and that was told as its absence.
+func (b *Beat) since(p Published) Published {
+	if now := time.Now(); !b.passed.IsZero() && now.Sub(b.passed) > max(3*b.every, b.every+2*beatCall) {
+		b.thawed = now
+	}
+	b.passed = time.Now()
+	if p.Relay != nil && !b.thawed.IsZero() {
+		p.Relay.ReadAgo = min(p.Relay.ReadAgo, b.passed.Sub(b.thawed).Seconds())
+	}
+	return p
 }
 
 // note says once that the row cannot be written, and once that it can again.

@@ -258,3 +258,22 @@ func TestAMissingTableSaysWhatMakesIt(t *testing.T) {
 		}
 	})
 }
+
+// A relay that was frozen has not read meanwhile, and does again: that is no relay which lives and does not read.
+func TestAThawedRelayHasJustBegunToBeSilent(t *testing.T) {
+	silent := func() Published { return Published{Relay: &Relay{ReadAgo: 48}} }
+	b := NewBeat(BeatConfig{Role: RoleRelay, Every: time.Second, Logger: discard, Publish: silent})
+	for range 2 {
+		if got := b.since(silent()).Relay.ReadAgo; got != 48 {
+			t.Errorf("the last read of one that was not frozen is %.1f seconds old", got)
+		}
+	}
+	b.passed = b.passed.Add(-48 * time.Second)
+	if got := b.since(silent()).Relay.ReadAgo; got > 1 {
+		t.Errorf("the last read of one that was frozen is %.1f seconds old", got)
+	}
+	b.thawed = b.thawed.Add(-40 * time.Second) // and never read again
+	if got := b.since(silent()).Relay.ReadAgo; got < 40 || got > 41 {
+		t.Errorf("the last read of one that was frozen 40 seconds ago is %.1f seconds old", got)
+	}
+}
