@@ -21,11 +21,11 @@ type Beat struct {
 	version string
 	every   time.Duration
 	publish func() Published
-	wrote   func(err error)
+	hear    func(err error)
 	logger  *slog.Logger
 	silent  bool // it has been said that the row cannot be written
-	// passed is when it was last written, and thawed, when this process went on after a freeze. Both are by the steady clock.
-	passed, thawed time.Time
+	// wrote is when it was last written or tried, and thawed, when this process went on after a freeze. Both are by the steady clock.
+	wrote, thawed time.Time
 }
 
 // BeatConfig of NewBeat. All are required but Publish.
@@ -44,7 +44,7 @@ type BeatConfig struct {
 
 // NewBeat returns a Beat that writes nothing yet.
 func NewBeat(cfg BeatConfig) *Beat {
-	b := &Beat{id: newID(), db: cfg.DB, role: cfg.Role, version: cfg.Version, every: cfg.Every, publish: cfg.Publish, wrote: cfg.Wrote, logger: cfg.Logger}
+	b := &Beat{id: newID(), db: cfg.DB, role: cfg.Role, version: cfg.Version, every: cfg.Every, publish: cfg.Publish, hear: cfg.Wrote, logger: cfg.Logger}
 	if b.publish == nil {
 		b.publish = func() Published { return Published{} }
 	}
@@ -75,8 +75,8 @@ func (b *Beat) Run(ctx context.Context) {
 	for {
 		err := b.write(ctx)
 		b.note(ctx, err)
-		if b.wrote != nil && ctx.Err() == nil {
-			b.wrote(err)
+		if b.hear != nil && ctx.Err() == nil {
+			b.hear(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -88,6 +88,7 @@ func (b *Beat) Run(ctx context.Context) {
 }
 
 func (b *Beat) write(ctx context.Context) error {
+	defer b.ended(time.Now())
 	state, err := json.Marshal(b.since(b.publish()))
 	if err != nil {
 		return err
@@ -106,14 +107,22 @@ func (b *Beat) write(ctx context.Context) error {
 
 // since counts a relay's silence from the end of a freeze: who was frozen did not read, and that was told as its absence.
 func (b *Beat) since(p Published) Published {
-	if now := time.Now(); !b.passed.IsZero() && now.Sub(b.passed) > max(3*b.every, b.every+2*beatCall) {
+	now := time.Now()
+	if !b.wrote.IsZero() && now.Sub(b.wrote) > 2*b.every {
 		b.thawed = now
 	}
-	b.passed = time.Now()
 	if p.Relay != nil && !b.thawed.IsZero() {
-		p.Relay.ReadAgo = min(p.Relay.ReadAgo, b.passed.Sub(b.thawed).Seconds())
+		p.Relay.ReadAgo = min(p.Relay.ReadAgo, now.Sub(b.thawed).Seconds())
 	}
 	return p
+}
+
+// ended notes the end of a write. One that lasted for longer than it may was frozen in the middle.
+func (b *Beat) ended(began time.Time) {
+	b.wrote = time.Now()
+	if b.wrote.Sub(began) > beatCall+b.every {
+		b.thawed = b.wrote
+	}
 }
 
 // note says once that the row cannot be written, and once that it can again.
