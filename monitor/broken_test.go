@@ -279,3 +279,32 @@ func TestAThawedRelayHasJustBegunToBeSilent(t *testing.T) {
 	b.ended(time.Now().Add(-48 * time.Second)) // frozen in the middle of a write
 	says(0, 1)
 }
+
+// An end that was told and could not be noted, since the database went again, swallows no later end.
+func TestALaterEndIsTold(t *testing.T) {
+	var overs int
+	tl := newTeller(Config{Logger: discard, Thresholds: quick, Tell: func(_ context.Context, n Notice) error {
+		if n.Over {
+			overs++
+		}
+		return nil
+	}})
+	say := func(over bool, noted error) {
+		t.Helper()
+		s := &State{}
+		tl.say(t.Context(), key{name: CondDatabase}, s.notice(Condition{Name: CondDatabase}, over), func(context.Context) error { return noted })
+		tl.wait()
+	}
+	gone := errors.New("the database is away")
+	say(true, gone)
+	say(true, nil) // the same end, noted at last
+	if overs != 1 {
+		t.Errorf("one end was told %d times", overs)
+	}
+	say(true, gone)
+	say(false, nil)
+	say(true, nil)
+	if overs != 3 {
+		t.Errorf("%d ends were told, want 3", overs)
+	}
+}

@@ -284,6 +284,9 @@ func (t *teller) done(what saying, sent bool, err error) {
 	delete(t.busy, what.key)
 	delete(t.vain, what.key)
 	delete(t.said, what)
+	if sent { // they know of the other no more: what has begun anew must be over anew
+		delete(t.said, saying{what.key, !what.over})
+	}
 	switch {
 	case !sent:
 		t.vain[what.key] = time.Now()
