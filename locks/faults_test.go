@@ -252,8 +252,9 @@ func TestDoubtfulAnswersAreNoLock(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, s *testdb.Schema) {
 				l, f, r := newFaulty(t, s)
-				c.fault.words = "GET_LOCK"
-				f.set(false, c.fault)
+				answer := c.fault
+				answer.words = "GET_LOCK"
+				f.set(false, answer)
 				err := l.With(t.Context(), "a", time.Minute, func(context.Context) error { t.Error("it runs"); return nil })
 				if err == nil || !strings.Contains(err.Error(), c.error) || errors.As(err, new(*NotAcquiredError)) {
 					t.Errorf("error %v", err)
