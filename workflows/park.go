@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -72,14 +71,13 @@ func NewParking(ctx workflow.Context, msg schemas.Envelope) (*Parking, error) {
 
 // validate refuses an update before it is written into the history.
 func (p *Parking) validate(r Resolution) error {
-	switch {
-	case r.Decision != DecisionSent && r.Decision != DecisionResend:
+	if r.Decision != DecisionSent && r.Decision != DecisionResend {
 		return fmt.Errorf("decision must be %s or %s", DecisionSent, DecisionResend)
-	case strings.TrimSpace(r.By) == "" || strings.TrimSpace(r.Why) == "":
-		return errors.New("by and why are required: say who decides, and for what reason")
-	case len(r.By) > maxWords || len(r.Why) > maxWords:
-		return fmt.Errorf("by and why may have %d bytes each", maxWords)
-	case len(p.open()) == 0:
+	}
+	if err := (Order{By: r.By, Why: r.Why}).validate(); err != nil {
+		return err
+	}
+	if len(p.open()) == 0 {
 		return errors.New("nothing is parked: there is nothing to resolve")
 	}
 	switch n := len(p.meant(r)); {

@@ -13,10 +13,9 @@ import (
 
 type resolveCmd struct {
 	target `embed:""`
+	order  `embed:""`
 
 	Words     []string `arg:"" name:"message-id ... sent|resend" help:"The messages, which are the workflows' IDs, and the decision. sent: it was sent, nothing more is done. resend: it is sent once more."`
-	By        string   `name:"by" env:"ONCEPOST_RESOLVE_BY" required:"" placeholder:"NAME" help:"Who decides."`
-	Why       string   `name:"why" env:"ONCEPOST_RESOLVE_WHY" required:"" placeholder:"REASON" help:"For what reason. It is kept in the workflow's history."`
 	Recipient int      `name:"recipient" env:"ONCEPOST_RESOLVE_RECIPIENT" placeholder:"N" help:"Which mail, where several of one message are parked; the details in the web UI number them."`
 	Step      string   `name:"step" env:"ONCEPOST_RESOLVE_STEP" placeholder:"STEP" help:"Which step, where several of one message are parked."`
 }

@@ -144,11 +144,27 @@ func update(ctx context.Context, c client.Client, id, name string, arg any) erro
 	return err
 }
 
-type sendNowCmd struct {
+// orderCmd is a command that gives an order to messages.
+type orderCmd struct {
 	target `embed:""`
 	order  `embed:""`
 
 	MessageIDs []string `arg:"" optional:"" name:"message-id" help:"The messages, which are the workflows' IDs."`
+}
+
+// give sends the update of a name to each message. It asks with a question before many get it, and says what was done.
+func (c *orderCmd) give(a *app, name, question, done string) error {
+	return c.each(a, c.MessageIDs, question, func(ctx context.Context, t client.Client, id string) error {
+		if err := update(ctx, t, id, name, workflows.Order{By: c.By, Why: c.Why}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(a.stdout, "%s %s\n", id, done)
+		return err
+	})
+}
+
+type sendNowCmd struct {
+	orderCmd `embed:""`
 }
 
 // Help is what kong prints below the summary.
@@ -160,20 +176,11 @@ func (sendNowCmd) Help() string {
 }
 
 func (c *sendNowCmd) Run(a *app) error {
-	return c.each(a, c.MessageIDs, "Send now", func(ctx context.Context, t client.Client, id string) error {
-		if err := update(ctx, t, id, workflows.UpdateSendNow, workflows.Order{By: c.By, Why: c.Why}); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(a.stdout, "%s waits no more\n", id)
-		return err
-	})
+	return c.give(a, workflows.UpdateSendNow, "Send now", "waits no more")
 }
 
 type cancelSendCmd struct {
-	target `embed:""`
-	order  `embed:""`
-
-	MessageIDs []string `arg:"" optional:"" name:"message-id" help:"The messages, which are the workflows' IDs."`
+	orderCmd `embed:""`
 }
 
 // Help is what kong prints below the summary.
@@ -185,11 +192,5 @@ func (cancelSendCmd) Help() string {
 }
 
 func (c *cancelSendCmd) Run(a *app) error {
-	return c.each(a, c.MessageIDs, "Cancel", func(ctx context.Context, t client.Client, id string) error {
-		if err := update(ctx, t, id, workflows.UpdateCancelSend, workflows.Order{By: c.By, Why: c.Why}); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(a.stdout, "%s is cancelled: what no worker had begun is not sent\n", id)
-		return err
-	})
+	return c.give(a, workflows.UpdateCancelSend, "Cancel", "is cancelled: what no worker had begun is not sent")
 }
